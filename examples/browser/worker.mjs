@@ -1,6 +1,7 @@
 /** The worker: opens a model, and writes text with it. */
-import { parse } from "gguf-native";
+
 import { Tokenizer } from "gguf-native/tokenizer";
+import { parse, useThreads } from "gguf-native/wasm";
 import { Llama } from "../llama/model";
 import { newReceipt, parseReceipt, record, sha256 } from "../llama/receipt";
 import { topKSampler, write } from "../llama/write";
@@ -20,7 +21,9 @@ export function startWorker(scope) {
     const bytes = await file.arrayBuffer();
     const gguf = parse(new Uint8Array(bytes));
     model = { bytes, gguf, llama: Llama.load(gguf), tokenizer: new Tokenizer(gguf.metadata) };
-    scope.postMessage({ status: `${file.name} is open.` });
+    // They start while nothing is computed: later, they would only once the first text is written.
+    const threads = await useThreads();
+    scope.postMessage({ status: `${file.name} is open.${threads > 1 ? ` ${threads} threads compute.` : ""}` });
   }
 
   /** SHA-256 of the file, which takes some seconds once. */

@@ -10,6 +10,7 @@
 #include "binding/file_handle.h"
 #include "binding/tagged.h"
 #include "binding/work_now.h"
+#include "core/checked.h"
 #include "network/attention_units.h"
 #include "work/chunked_product.h"
 #include "work/chunked_task.h"
@@ -157,9 +158,13 @@ napi_value attend_to_cache(const Call& call) {
   attention.out = reinterpret_cast<float*>(out.data);
   const uint64_t most = threads_argument(call, 9);
   if (attention.n_tokens == 0) return nullptr;
+  const size_t scratch_bytes = to_size(attention.scratch_bytes(cache));
   ChunkedTask work(attention.n_units(cache), 1,
                    [&](uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) {
-                     for (uint64_t i = first; i < first + count; ++i) attention.do_unit(cache, i, scratch);
+                     if (scratch.size() < scratch_bytes) scratch.resize(scratch_bytes);
+                     for (uint64_t i = first; i < first + count; ++i) {
+                       attention.do_unit(cache, i, scratch.data());
+                     }
                    });
   const uint64_t worth = attention.n_multiplications(cache) / kThreadMultiplications;
   work_now(call, work, useful_threads(worth, std::min(most, work.n_chunks())), nullptr);

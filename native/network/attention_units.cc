@@ -36,29 +36,32 @@ uint64_t Attention::n_multiplications(const KvCache& cache) const {
   return n;
 }
 
-void Attention::do_unit(const KvCache& cache, uint64_t unit, std::vector<uint8_t>& scratch) const {
+uint64_t Attention::scratch_bytes(const KvCache& cache) const {
+  const uint64_t count = tokens_at_once(cache) * (heads / cache.shape().heads);
+  const uint64_t scores = count * (cache.length() / 16 + 2) * 16;
+  return (scores + attention_sum_floats(cache)) * sizeof(float) + count * sizeof(Query) + kLine;
+}
+
+void Attention::do_unit(const KvCache& cache, uint64_t unit, uint8_t* scratch) const noexcept {
   const CacheShape& shape = cache.shape();
   const uint64_t at_once = tokens_at_once(cache), group = heads / shape.heads;
   const uint64_t head = unit % shape.heads, first_token = unit / shape.heads * at_once;
   const uint64_t n = std::min(at_once, n_tokens - first_token);
-  std::vector<Query> list;
-  list.reserve(to_size(n * group));
+  scratch += (kLine - reinterpret_cast<uintptr_t>(scratch) % kLine) % kLine;
+  auto* const numbers = reinterpret_cast<float*>(scratch);
+  auto* const list = reinterpret_cast<Query*>(scratch + scratch_bytes(cache) - kLine) - n * group;
+  uint64_t count = 0;
   for (uint64_t i = first_token; i < first_token + n; ++i) {
     const uint64_t position = cache.length() - n_tokens + i;
     const uint64_t first = window == 0 || position < window ? 0 : position - window + 1;
     const uint64_t last = causal ? position : cache.length() - 1;
     for (uint64_t h = head * group; h < (head + 1) * group; ++h) {
-      list.push_back({queries + (i * heads + h) * shape.key_width, out + (i * heads + h) * shape.value_width,
-                      first, last, sinks == nullptr ? nullptr : sinks + h});
+      new (list + count++)
+          Query{queries + (i * heads + h) * shape.key_width, out + (i * heads + h) * shape.value_width, first,
+                last, sinks == nullptr ? nullptr : sinks + h};
     }
   }
-  Queries unit_queries{list.data(), list.size(), scale, cap, nullptr};
-  const uint64_t n_floats = attention_scratch_floats(cache, unit_queries);
-  const size_t n_bytes = to_size(n_floats * sizeof(float)) + kLine;
-  if (scratch.size() < n_bytes) scratch.resize(n_bytes);
-  const size_t misalignment = reinterpret_cast<uintptr_t>(scratch.data()) % kLine;
-  unit_queries.scratch = reinterpret_cast<float*>(scratch.data() + (kLine - misalignment) % kLine);
-  network_kernels().attend(cache, head, unit_queries);
+  network_kernels().attend(cache, head, {list, count, scale, cap, numbers});
 }
 
 }  // namespace gguf

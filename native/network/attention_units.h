@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "network/kv_cache.h"
 
@@ -25,8 +24,10 @@ struct Attention {
   uint64_t n_units(const KvCache& cache) const;
   /** Numbers that are multiplied, about. */
   uint64_t n_multiplications(const KvCache& cache) const;
-  /** `scratch` grows as needed. Throws bad_alloc. */
-  void do_unit(const KvCache& cache, uint64_t unit, std::vector<uint8_t>& scratch) const;
+  /** Memory that a unit needs at most. */
+  uint64_t scratch_bytes(const KvCache& cache) const;
+  /** Threads do units at the same time, each with scratch of its own: nothing is allocated. */
+  void do_unit(const KvCache& cache, uint64_t unit, uint8_t* scratch) const noexcept;
 };
 
 }  // namespace gguf

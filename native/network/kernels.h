@@ -43,7 +43,7 @@ struct Queries {
   const Query* queries;
   uint64_t count;
   float scale, cap;  // a cap of 0: none
-  /** Memory for attention_scratch_floats() numbers, aligned to a cache line. */
+  /** Memory for count * stride() scores and attention_sum_floats() numbers, aligned to a cache line. */
   float* scratch;
 
   /** The first position that scores are kept for. */
@@ -55,9 +55,9 @@ struct Queries {
 /** Queries that are worked on together, at most. */
 constexpr uint64_t kMostQueriesTogether = 4;
 
-/** For their scores, and for sums of values. */
-inline uint64_t attention_scratch_floats(const KvCache& cache, const Queries& queries) {
-  return queries.count * queries.stride() + 2 * kMostQueriesTogether * cache.value_stride();
+/** What is needed beside scores: for sums of values. */
+inline uint64_t attention_sum_floats(const KvCache& cache) {
+  return 2 * kMostQueriesTogether * cache.value_stride();
 }
 
 /** `x` and `out` are the same, or do not overlap. */

@@ -54,13 +54,13 @@ class Floats {
   float* memory_;
 };
 
-/** Products with the memory that they work in. */
+/** Products with the memory that they work in: threads that share it have scratch of their own. */
 struct PackedProducts {
   Products products;
   Floats packed, scratch;
 
-  explicit PackedProducts(const Products& of)
-      : products(of), packed(of.packed_floats()), scratch(of.scratch_floats()) {}
+  PackedProducts(const Products& of, uint32_t n_threads)
+      : products(of), packed(of.packed_floats()), scratch(of.scratch_floats() * n_threads) {}
 };
 
 }  // namespace
@@ -99,22 +99,29 @@ GGUF_EXPORT("use_tiles") void module_use_tiles(CodeTileMultiplier of_16, CodeTil
   use_relaxed_tiles(of_16, of_32);
 }
 
-/** `Products` with n vectors of `columns` numbers, rounded to 8 bits or not, and their memory. */
+/** `Products` with n vectors of `columns` numbers, rounded to 8 bits or not, and memory for so many threads.
+ */
 GGUF_EXPORT("new_products")
-PackedProducts* module_new_products(uint32_t type, bool big_endian, double columns, uint32_t n, bool int8) {
-  return new PackedProducts(Products(format_of(type), big_endian, static_cast<uint64_t>(columns), n,
-                                     int8 ? Activations::kInt8 : Activations::kFloat32));
+PackedProducts* module_new_products(uint32_t type, bool big_endian, double columns, uint32_t n, bool int8,
+                                    uint32_t n_threads) {
+  const Products products(format_of(type), big_endian, static_cast<uint64_t>(columns), n,
+                          int8 ? Activations::kInt8 : Activations::kFloat32);
+  return new PackedProducts(products, n_threads);
 }
 
-GGUF_EXPORT("products_pack") void module_products_pack(PackedProducts* products, const float* x) {
-  products->products.pack(x, products->packed.get());
+/** Parts `first` to `end` of n_parts. Threads do parts at the same time: nothing is allocated here. */
+GGUF_EXPORT("products_pack")
+void module_products_pack(PackedProducts* products, const float* x, uint32_t n_parts, uint32_t first,
+                          uint32_t end) {
+  for (; first < end; ++first) products->products.pack(x, products->packed.get(), first, n_parts);
 }
 
-/** Product v of row r goes to y[v * y_stride + r]. */
+/** Product v of row r goes to y[v * y_stride + r]. Threads do rows of their own, likewise. */
 GGUF_EXPORT("products_multiply")
 void module_products_multiply(PackedProducts* products, const uint8_t* rows, uint32_t n_rows, float* y,
-                              uint32_t y_stride) {
-  products->products.multiply(rows, n_rows, products->packed.get(), products->scratch.get(), y, y_stride);
+                              uint32_t y_stride, uint32_t thread) {
+  float* const scratch = products->scratch.get() + thread * products->products.scratch_floats();
+  products->products.multiply(rows, n_rows, products->packed.get(), scratch, y, y_stride);
 }
 
 GGUF_EXPORT("free_products") void module_free_products(const PackedProducts* products) {

@@ -1,5 +1,5 @@
 // What the WebAssembly module exports, by the file that has it: memory.cc, header.cc, kernels.cc, network.cc.
-// src/backend/wasm/module.ts types it. The module imports nothing.
+// src/backend/wasm/globals.ts types it. The module imports nothing.
 //
 // The caller checks every argument: a wrong one can spoil the memory of this instance, and of nothing else.
 // Nothing stays in the module from one call to the next but what the caller has allocated. There are no

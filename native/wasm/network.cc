@@ -109,10 +109,24 @@ void module_cache_restore(KvCache* cache, const uint8_t* keys, const uint8_t* va
   cache->restore(keys, values, n_tokens);
 }
 
-/** A window of 0: all positions; a cap of 0: none. */
+/** What net_attention of so many tokens has: units of work, bytes of scratch for a thread, multiplications.
+ */
+GGUF_EXPORT("net_attention_work")
+void module_attention_work(uint32_t n_tokens, const KvCache* cache, uint32_t heads, double* out) {
+  Attention attention;
+  attention.n_tokens = n_tokens;
+  attention.heads = heads;
+  out[0] = static_cast<double>(attention.n_units(*cache));
+  out[1] = static_cast<double>(attention.scratch_bytes(*cache));
+  out[2] = static_cast<double>(attention.n_multiplications(*cache));
+}
+
+/** Units `first` to `end`. A window of 0: all positions; a cap of 0: none. Each thread has scratch_bytes at
+ * `scratch`. */
 GGUF_EXPORT("net_attention")
 void module_attention(const float* queries, uint32_t n_tokens, const KvCache* cache, uint32_t heads,
-                      float scale, bool causal, double window, float cap, const float* sinks, float* out) {
+                      float scale, bool causal, double window, float cap, const float* sinks, float* out,
+                      uint8_t* scratch, uint32_t first, uint32_t end, uint32_t thread) {
   Attention attention;
   attention.queries = queries;
   attention.n_tokens = n_tokens;
@@ -123,9 +137,8 @@ void module_attention(const float* queries, uint32_t n_tokens, const KvCache* ca
   attention.cap = cap;
   attention.sinks = sinks;
   attention.out = out;
-  std::vector<uint8_t> scratch;
-  const uint64_t n_units = attention.n_units(*cache);
-  for (uint64_t unit = 0; unit < n_units; ++unit) attention.do_unit(*cache, unit, scratch);
+  scratch += thread * attention.scratch_bytes(*cache);
+  for (; first < end; ++first) attention.do_unit(*cache, first, scratch);
 }
 
 }  // namespace gguf

@@ -37,7 +37,12 @@ export function bundleOptions() {
     const module = readFileSync(file);
     return [deflateRawSync(module, { level: 9 }).toString("base64"), module.length];
   });
-  return { ...portable, define: { KERNELS: JSON.stringify(JSON.stringify(embedded)) } };
+  const thread = { ...portable, entryPoints: ["src/backend/wasm/thread-of-page.ts"], minify: true, format: "iife" };
+  const program = buildSync(thread).outputFiles[0].text;
+  return {
+    ...portable,
+    define: { KERNELS: JSON.stringify(JSON.stringify(embedded)), THREAD: JSON.stringify(program) },
+  };
 }
 
 /** Bundles an entry of the package, a file in dist/, from the source of the same name. */

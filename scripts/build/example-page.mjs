@@ -1,6 +1,6 @@
 // `npm run build -- llama-page`, `npm run build -- search-page`: the page of an example, build/NAME-page: two files for any
-// static server.
-import { copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
+// static server. A third one tells `npx serve` the headers by which the page has threads.
+import { copyFileSync, existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildSync } from "esbuild";
 import { buildSources } from "../lib/build.mjs";
@@ -23,6 +23,9 @@ const folder = join(root, "build", `${name}-page`);
 const outfile = join(folder, `${name}.js`);
 mkdirSync(folder, { recursive: true });
 copyFileSync(join(source, "index.html"), join(folder, "index.html"));
+const headers = { "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp" };
+const listed = Object.entries(headers).map(([key, value]) => ({ key, value }));
+writeFileSync(join(folder, "serve.json"), JSON.stringify({ headers: [{ source: "**", headers: listed }] }));
 const { warnings } = buildSync({
   absWorkingDir: root,
   entryPoints: [join(source, "main.mjs")],

@@ -64,6 +64,7 @@ export function linkModule(file, objects) {
   const options = ["--no-entry", "--export=__wasm_call_ctors", "--gc-sections", "--strip-all"];
   options.push("--stack-first", "-zstack-size=262144");
   options.push("--export-table", "--growable-table"); // for the module beside it
+  options.push("--export=__stack_pointer"); // each thread has a stack
   link(["-nostartfiles", ...options.map((option) => `-Wl,${option}`), ...objects, "-o", file, ...LINKING]);
 }
 
@@ -73,6 +74,7 @@ export const BESIDE = "--target=wasm32-unknown-emscripten -D__wasi__ -fPIC -mbul
 /** Links a module that uses memory and table of another, as the conventions for dynamic linking say. */
 export function linkBeside(file, objects) {
   const options = ["--no-entry", "--experimental-pic", "-shared", "--strip-all"];
+  options.push("--max-memory=4294967296"); // that of the memory, if it is shared
   link([
     "--target=wasm32-unknown-emscripten",
     "-nostdlib",

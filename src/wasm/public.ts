@@ -13,3 +13,4 @@ export { open } from "../open.browser";
 export * from "../portable";
 export { openSafetensors } from "../safetensors/open-place";
 export { useModule } from "./use-module";
+export { useThreads } from "./use-threads";

@@ -1,4 +1,6 @@
-import { type CompiledModule, setModule, WebAssembly } from "../backend/wasm/module";
+import { type CompiledModule, WebAssembly } from "../backend/wasm/globals";
+import { setModule } from "../backend/wasm/module";
+import { setThreading } from "../backend/wasm/threads";
 import { invalidArgType, invalidArgValue } from "../base/errors";
 
 /**
@@ -18,4 +20,5 @@ export function useModule(module: object): void {
     throw invalidArgValue("module", "must be the module of gguf-native/kernels.wasm", module);
   }
   setModule(() => module);
+  setThreading(undefined);
 }

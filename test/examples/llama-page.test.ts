@@ -1,6 +1,7 @@
 /** examples/browser, bundled and run in headless Chromium: the same text as in Node. */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { openSync } from "gguf-native";
@@ -80,6 +81,11 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
     writeFileSync(path, receipt.replace(/"count": 3/, '"count": 2'));
     await page.getByLabel("Check a receipt").setInputFiles(path);
     await status(/^Error: token 3 differs: in the receipt \d+ of logits [0-9a-f]+, here the end$/);
+  });
+
+  test("computes with all processors", { skip: availableParallelism() === 1 && "there is one" }, async () => {
+    await using view = await openWith(model, /sample\.gguf is open\. \d+ threads compute\./);
+    assert.equal(await view.page.evaluate("crossOriginIsolated"), true);
   });
 
   test("stops when it is told to, and goes on with another text", async () => {

@@ -57,16 +57,26 @@ const HTML = `<!doctype html><meta charset="utf-8"><title>test</title>
 <script type="module" src="/page.js"></script>`;
 
 /** The strictest policy that the kernels can be compiled under. */
-const POLICY = {
-  "content-security-policy":
-    "default-src 'none'; connect-src 'self'; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'",
+export const CSP = "content-security-policy";
+export const POLICY = {
+  [CSP]: "default-src 'none'; connect-src 'self'; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'",
 };
 
-/** Runs `script` in a page; resolves with what it posts. `otherwise` answers requests for other files. */
+/** What a server sends so that a page is isolated: then it has shared memory. */
+export const ISOLATED = {
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-embedder-policy": "require-corp",
+};
+
+/**
+ * Runs `script` in a page; resolves with what it posts. `otherwise` answers requests for other files. `headers` are those of the
+ * page, besides {@link POLICY}.
+ */
 export async function runInChromium(
   script: Uint8Array,
   input: unknown,
   otherwise: Handler = (_request, response) => response.writeHead(404).end(),
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<unknown> {
   const answers: Record<string, [type: string, body: string | Uint8Array]> = {
     "/": ["text/html", HTML],
@@ -81,7 +91,7 @@ export async function runInChromium(
     const answer = answers[request.url ?? ""];
     if (request.method === "POST") settle(request);
     else if (answer === undefined) otherwise(request, response);
-    else response.writeHead(200, { "content-type": answer[0], ...POLICY }).end(answer[1]);
+    else response.writeHead(200, { "content-type": answer[0], ...POLICY, ...headers }).end(answer[1]);
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { bundleFile, chromium } from "./browser";
+import { bundleFile, chromium, ISOLATED } from "./browser";
 import { projectRoot } from "./paths";
 import type { ViewPage } from "./view-page";
 import { needsModule } from "./wasm";
@@ -14,7 +14,7 @@ import { needsModule } from "./wasm";
 export const noExamplePage: string | false =
   needsModule.skip || (chromium === undefined && "chromium is not installed (apt-get install chromium)");
 
-/** Serves the page of a folder of `examples`, and its program as `script`, as long as the process runs. */
+/** Serves the page of a folder of `examples`, isolated, and its program as `script`, as long as the process runs. */
 export async function serveExamplePage(folder: string, script: string): Promise<string> {
   const pages = join(projectRoot, "examples", folder);
   const { outputFiles, warnings } = bundleFile(join(pages, "main.mjs"), projectRoot);
@@ -26,7 +26,7 @@ export async function serveExamplePage(folder: string, script: string): Promise<
   const server = createServer((request, response) => {
     const answer = answers[request.url ?? ""];
     if (answer === undefined) response.writeHead(404).end();
-    else response.writeHead(200, { "content-type": answer[0] }).end(answer[1]);
+    else response.writeHead(200, { "content-type": answer[0], ...ISOLATED }).end(answer[1]);
   });
   server.unref();
   await once(server.listen(0, "127.0.0.1"), "listening");

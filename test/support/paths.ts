@@ -6,6 +6,7 @@ import { after } from "node:test";
 
 export const projectRoot = join(__dirname, "..", "..", "..");
 export const fixtures = join(projectRoot, "test", "fixtures");
+export const modulePath = join(projectRoot, "dist", "wasm", "kernels.wasm");
 
 /** A folder that is removed when the tests of the calling file are done. */
 export function temporaryFolder(): string {

@@ -17,6 +17,8 @@ export interface WasmInput {
   url: string;
   facts: Record<string, TensorFacts>;
   metadata: string;
+  /** The bits of {@link LARGE}. */
+  large: number[];
   /** A folder with `model.safetensors`, and the bits of the numbers of its tensors. */
   safetensors: { url: string; numbers: Record<string, number[]> };
 }
@@ -25,6 +27,8 @@ export interface WasmResult {
   /** Names of Node's globals that are there. */
   globals: string[];
   isa: string;
+  /** How many threads there are, of which at most two were asked for. */
+  threads: number;
   types: string[];
   /**
    * How many tensors were compared, in each way to open a file.
@@ -36,6 +40,9 @@ export interface WasmResult {
   differences: string[];
   errors: Record<string, string>;
 }
+
+/** Products that threads share: Q4_K, 1024 columns, 512 rows, 3 vectors of 8 bits. */
+export const LARGE = { type: "Q4_K", columns: 1024, rows: 512, activations: "int8" } as const;
 
 /** Three vectors for a matrix of so many columns. */
 export function vectors(columns: number): Float32Array {

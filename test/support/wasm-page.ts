@@ -13,9 +13,10 @@ import {
   openSafetensors,
   parse,
   quantizeSync,
+  useThreads,
 } from "gguf-native/wasm";
 import { firstDifference } from "./compare";
-import { textOf, vectors, type WasmInput, type WasmResult } from "./wasm-facts";
+import { LARGE, textOf, vectors, type WasmInput, type WasmResult } from "./wasm-facts";
 
 /** NaNs have any payload. */
 const sameBits = (values: Float32Array, bits: readonly number[]): boolean =>
@@ -83,6 +84,7 @@ async function codeOf(run: () => unknown): Promise<string> {
 }
 
 export async function runChecks(input: WasmInput): Promise<WasmResult> {
+  const threads = await useThreads(2);
   const bytes = new Uint8Array(await (await fetch(input.url)).arrayBuffer());
   const differences: string[] = [];
   const compared: WasmResult["compared"] = {};
@@ -100,6 +102,12 @@ export async function runChecks(input: WasmInput): Promise<WasmResult> {
   const numbers = vectors(64);
   const blocks = quantizeSync("Q8_0", numbers);
   if (!Number.isFinite(matmulSync("Q8_0", blocks, 64, numbers.subarray(0, 64))[0])) differences.push("Q8_0");
+
+  const { type, columns, rows, activations } = LARGE;
+  const large = matmulSync(type, quantizeSync(type, vectors((rows * columns) / 3)), columns, vectors(columns), {
+    activations,
+  });
+  if (!sameBits(large, input.large)) differences.push("a large product");
 
   const aborted = AbortSignal.abort(new Error("enough"));
   const half = new Blob([bytes.subarray(0, bytes.length / 2)]);
@@ -122,6 +130,7 @@ export async function runChecks(input: WasmInput): Promise<WasmResult> {
   return {
     globals,
     isa: cpu().isa,
+    threads,
     types: Object.keys(ggmlTypes),
     compared,
     safetensors,

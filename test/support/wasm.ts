@@ -1,10 +1,7 @@
 /** The WebAssembly module, if it is built. */
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { setModule } from "#dist/backend/wasm/module";
-import { projectRoot } from "./paths";
-
-const path = join(projectRoot, "dist", "wasm", "kernels.wasm");
+import { modulePath } from "./paths";
 
 /** What is used of the global object, whose types come with those of browsers. */
 interface WithModules {
@@ -16,9 +13,9 @@ export const { Module } = (globalThis as unknown as WithModules).WebAssembly;
 
 /** Options for `describe()`: skips, with a reason, where the module is not built. */
 export const needsModule = {
-  skip: !existsSync(path) && "dist/wasm/kernels.wasm is not there: npm run build:wasm makes it",
+  skip: !existsSync(modulePath) && "dist/wasm/kernels.wasm is not there: npm run build:wasm makes it",
 };
 
 /** The module, in use by `backend/wasm`; undefined where it is not built. */
-export const compiledModule = needsModule.skip ? undefined : new Module(readFileSync(path));
+export const compiledModule = needsModule.skip ? undefined : new Module(readFileSync(modulePath));
 if (compiledModule !== undefined) setModule(() => compiledModule);

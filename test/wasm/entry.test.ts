@@ -1,18 +1,27 @@
 /** `gguf-native/wasm`, bundled for browsers and run in headless Chromium, and in Node: what the addon finds, to the bit. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { compileFunction, createContext } from "node:vm";
-import { type GgufTensor, ggmlTypes, openSafetensors, openSync } from "gguf-native";
+import { type GgufTensor, ggmlTypes, matmulSync, openSafetensors, openSync, quantizeSync } from "gguf-native";
 import { DTYPES } from "#dist/safetensors/dtypes";
-import { bundleForBrowser, chromium, runInChromium } from "../support/browser";
+import { bundleForBrowser, CSP, chromium, ISOLATED, POLICY, runInChromium } from "../support/browser";
 import { goldenPath } from "../support/golden";
 import { projectRoot } from "../support/paths";
 import { type Handler, rangesOf, serve } from "../support/range-server";
 import { safetensorsOf } from "../support/safetensors-files";
 import { compiledModule, Module, needsModule } from "../support/wasm";
-import { bitsOf, type TensorFacts, textOf, vectors, type WasmInput, type WasmResult } from "../support/wasm-facts";
+import {
+  bitsOf,
+  LARGE,
+  type TensorFacts,
+  textOf,
+  vectors,
+  type WasmInput,
+  type WasmResult,
+} from "../support/wasm-facts";
 
 const golden = readFileSync(goldenPath);
 const file = openSync(goldenPath);
@@ -36,7 +45,11 @@ const stored = Object.fromEntries(
 const safetensors = safetensorsOf(stored);
 const numbers: Record<string, number[]> = {};
 
+const { type, columns, rows, activations } = LARGE;
+const weights = quantizeSync(type, vectors((rows * columns) / 3));
+
 const input: WasmInput = {
+  large: bitsOf(matmulSync(type, weights, columns, vectors(columns), { activations })),
   url: "/golden.gguf",
   facts: Object.fromEntries(Array.from(file.tensors, ([name, tensor]) => [name, factsOf(tensor)])),
   metadata: textOf(file.metadata),
@@ -69,7 +82,8 @@ const ERRORS: Record<keyof WasmResult["errors"], RegExp> = {
   safetensors: /^GgufError ERR_GGUF_INVALID: .*no safetensors file/,
 };
 
-function check(result: () => WasmResult): void {
+function check(result: () => WasmResult, threads = 1): void {
+  test(`threads: ${threads}`, () => assert.equal(result().threads, threads));
   test("the kernels are those of the module", () => {
     assert.equal(result().isa, "wasm");
     assert.deepEqual(result().types, Object.keys(ggmlTypes));
@@ -147,15 +161,25 @@ describe("the bundle for browsers", needsModule, () => {
   });
 
   const skip = chromium === undefined && "chromium is not installed (apt-get install chromium)";
-  describe("in Chromium, under a content security policy", { skip }, () => {
-    let result: WasmResult & { edited: string };
-    before(async () => {
-      result = (await runInChromium(outputFiles[0]!.contents, input, answer)) as typeof result;
+  for (const [what, headers, threads] of [
+    ["", undefined, 1],
+    [", isolated", ISOLATED, 1],
+    [
+      ", isolated, with workers",
+      { ...ISOLATED, [CSP]: `${POLICY[CSP]}; worker-src blob:` },
+      Math.min(2, availableParallelism()),
+    ],
+  ] as const) {
+    describe(`in Chromium, under a content security policy${what}`, { skip }, () => {
+      let result: WasmResult & { edited: string };
+      before(async () => {
+        result = (await runInChromium(outputFiles[0]!.contents, input, answer, headers)) as typeof result;
+      });
+      check(() => result, threads);
+      test("there is nothing of Node", () => assert.deepEqual(result.globals, []));
+      test("a file that was edited is an error, not wrong numbers", () => {
+        assert.match(result.edited, /^ERR_GGUF_CHANGED: model\.gguf: .*edited/);
+      });
     });
-    check(() => result);
-    test("there is nothing of Node", () => assert.deepEqual(result.globals, []));
-    test("a file that was edited is an error, not wrong numbers", () => {
-      assert.match(result.edited, /^ERR_GGUF_CHANGED: model\.gguf: .*edited/);
-    });
-  });
+  }
 });

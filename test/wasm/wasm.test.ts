@@ -216,7 +216,7 @@ describe("the WebAssembly module", needsModule, () => {
     test("a trap is the same error", () => {
       // Its packed vectors have no place; then a format that is not one.
       for (const work of [
-        () => inModule(({ exports }) => exports.new_products(0, 0, 2 ** 31, 2, 1)),
+        () => inModule(({ exports }) => exports.new_products(0, 0, 2 ** 31, 2, 1, 1)),
         () => inModule(({ exports }) => exports.quantize_step(999, 32, 0, 0)),
       ]) {
         assert.deepEqual(outcomeOf(work), OUT_OF_MEMORY);

@@ -1,6 +1,6 @@
 /**
- * The native surface over the WebAssembly module: what the addon does on many threads is done here on the calling one, a
- * piece at a time, so that memory stays bounded. Nothing of an open file is in the module; its bytes are brought there
+ * The native surface over the WebAssembly module: what the addon does on many threads is done here on the calling one, but for
+ * products and networks, a piece at a time, so that memory stays bounded. Nothing of an open file is in the module; its bytes are brought there
  * when they are needed.
  */
 import { GgufError } from "../../base/errors";
@@ -15,6 +15,7 @@ import { cancelJob, startJob } from "./jobs";
 import * as kernels from "./kernels";
 import { network } from "./network";
 import { products } from "./products";
+import { mostThreads } from "./threads";
 import { totals } from "./totals";
 
 const NOTHING = {
@@ -57,7 +58,7 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
     trim: () => undefined,
 
     formats: kernels.formats,
-    cpu: () => ({ isa: "wasm", available: ["wasm"], threads: 1 }),
+    cpu: () => ({ isa: "wasm", available: ["wasm"], threads: mostThreads() }),
     endProcess: () => undefined, // it takes a thread
   });
 }

@@ -1,6 +1,9 @@
 /** Files of this machine, read by position: they are not mapped where there is no addon. */
-import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, type Stats } from "node:fs";
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readSync, type Stats } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { getSystemErrorMap } from "node:util";
+import { SHARE_ENV, Worker } from "node:worker_threads";
 import { GgufError } from "../../base/errors";
 import { systemError } from "../system-error";
 import { wasmAddon } from "./addon";
@@ -8,6 +11,7 @@ import { checkExtent, type FileBytes } from "./bytes-of-file";
 import { failure } from "./failure";
 import { type ParsedHeader, parseHeader } from "./header";
 import { compileModule, setModule } from "./module";
+import { setThreading, type Threading } from "./threads";
 
 /** Read at first, and the longest header: as the addon has them for files that are not mapped. */
 const FIRST_BYTES = 256 << 10;
@@ -25,10 +29,30 @@ const NO_WAITING = constants.O_NONBLOCK ?? 0;
 /** The surface of the addon over the module in a file. */
 export function loadModule(file: string): ReturnType<typeof wasmAddon> {
   setModule(() => compileModule(readFileSync(file)));
+  setThreading(threadsOfNode(file));
   return wasmAddon((path) => {
     const bytes = new OpenedFile(path);
     return { bytes, header: (partial) => readHeader(bytes, partial) };
   });
+}
+
+/** Threads of Node.js that help with the module in a file: as many as the addon would use. */
+export function threadsOfNode(file: string): Threading {
+  return {
+    bytes: () => readFileSync(file),
+    processors: () => Math.min(availableParallelism(), Number(process.env.UV_THREADPOOL_SIZE) || Infinity),
+    start: (workerData) => {
+      // So that tracers find the file. Beside a bundle there is none, and in one that is an ES module no __dirname.
+      const program = join(__dirname, "thread-of-node.js");
+      if (!existsSync(program)) throw new Error("there is no program for threads");
+      const worker = new Worker(program, { workerData, execArgv: [], env: SHARE_ENV });
+      const settled = new Promise((resolve) => {
+        for (const event of ["message", "error", "exit"]) worker.on(event, resolve);
+      });
+      worker.unref(); // with its listeners, which keep a process
+      return { settled, end: () => void worker.terminate() };
+    },
+  };
 }
 
 class OpenedFile implements FileBytes {

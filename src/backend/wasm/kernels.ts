@@ -10,6 +10,7 @@ import type { NativeDType, NativeFormat, NativeOut } from "../native-surface";
 import { failure } from "./failure";
 import { type Instance, inModule } from "./module";
 import { taking } from "./reply";
+import { inThreads } from "./threads";
 
 /** Numbers that are in the module at a time: with their blocks they stay in the second-level cache. Whole groups. */
 const PIECE_NUMBERS = 2 ** 16;
@@ -79,7 +80,7 @@ export function dequantize(
 
 /**
  * The products of all rows of `columns` numbers with the vectors of as many in `x`: product v of row r goes to
- * out[v * stride + r]. With `int8`, the vectors are rounded to 8 bits.
+ * out[v * stride + r]. With `int8`, the vectors are rounded to 8 bits. Up to `threads` threads work.
  */
 export function multiply(
   type: number,
@@ -90,24 +91,30 @@ export function multiply(
   out: Float32Array,
   int8: boolean,
   stride: number = out.length / (x.length / columns),
+  threads?: number,
 ): void {
   const { blockSize, typeSize } = formatOf(type);
   const rowBytes = (columns / blockSize) * typeSize;
   const rowCount = rows.length / rowBytes;
   const vectors = x.length / columns;
-  const wholeRows = Math.floor(ROW_BYTES / rowBytes / ROWS_AT_ONCE) * ROWS_AT_ONCE;
-  const rowsInPiece = Math.min(rowCount, Math.max(wholeRows, ROWS_AT_ONCE));
   const vectorsInPiece = Math.min(vectors, Math.max(Math.floor(VECTOR_BYTES / (4 * columns)), 1));
   for (const { start, end } of partsOf(0, vectors, vectorsInPiece)) {
     const n = end - start;
-    inModule(
-      (module) => {
+    inThreads(
+      n * columns * rowCount,
+      threads,
+      (module, { share, size, threads }) => {
         const { exports } = module;
-        const products = exports.new_products(type, Number(bigEndian), columns, n, Number(int8));
-        exports.products_pack(products, module.put(bytesOf(x.subarray(start * columns, end * columns))));
+        const products = exports.new_products(type, Number(bigEndian), columns, n, Number(int8), size);
+        const vectors = module.put(bytesOf(x.subarray(start * columns, end * columns)));
+        share(n, 1, (first, end) => ["products_pack", products, vectors, n, first, end]);
+        const wholeRows = Math.floor((threads * ROW_BYTES) / rowBytes / ROWS_AT_ONCE) * ROWS_AT_ONCE;
+        const rowsInPiece = Math.min(rowCount, Math.max(wholeRows, ROWS_AT_ONCE));
         const to = module.allocate(4 * rowsInPiece * n);
         bringEach(module, rows, rowBytes, rowsInPiece, (from, row, count) => {
-          exports.products_multiply(products, from, count, to, count);
+          share(count, ROWS_AT_ONCE, (first, end) => [
+            ...(["products_multiply", products, from + first * rowBytes, end - first, to + 4 * first, count] as const),
+          ]);
           const y = new Float32Array(exports.memory.buffer, to, count * n);
           for (let v = 0; v < n; v++) {
             out.set(y.subarray(v * count, (v + 1) * count), (start + v) * stride + row);

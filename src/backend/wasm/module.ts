@@ -7,114 +7,9 @@
  */
 import { GgufError } from "../../base/errors";
 import { outOfMemory } from "./failure";
-
-/** A `WebAssembly.Module`, whose type comes with those of browsers. */
-export type CompiledModule = object;
-
-/** What `native/wasm` exports: its sources describe each function. Booleans are 0 and 1, places are addresses. */
-export interface ModuleExports {
-  readonly memory: { readonly buffer: ArrayBuffer };
-  readonly __indirect_function_table: {
-    readonly length: number;
-    grow(by: number): number;
-    set(index: number, value: object): void;
-  };
-  __wasm_call_ctors(): void;
-  allocate(byteLength: number): number;
-  free(at: number): void;
-
-  reply_is_error(reply: number): number;
-  reply_columns(reply: number): number;
-  reply_column(reply: number, index: number): number;
-  reply_bytes(reply: number, index: number): number;
-  free_reply(reply: number): void;
-
-  set_hash_keys(keys: number): void;
-  parse(bytes: number, loaded: number, fileSize: number, partial: number): number;
-  read_value(
-    ...args: [
-      ...[bytes: number, byteLength: number, name: number, nameBytes: number, type: number],
-      ...[elementType: number, length: number, begin: number, end: number, version: number, bigEndian: number],
-    ]
-  ): number;
-
-  formats(): number;
-  use_scalar(scalar: number): void;
-  use_tiles(of16: number, of32: number): void;
-  dequantize(type: number, dtype: number, bigEndian: number, blocks: number, count: number, out: number): void;
-  new_products(type: number, bigEndian: number, columns: number, vectors: number, int8: number): number;
-  products_pack(products: number, x: number): void;
-  products_multiply(products: number, rows: number, rowCount: number, y: number, stride: number): void;
-  free_products(products: number): void;
-  measure(
-    ...args: [type: number, bigEndian: number, blocks: number, count: number, totals: number, fields: number]
-  ): number;
-  compare(
-    ...args: [
-      ...[typeA: number, bigEndianA: number, blocksA: number],
-      ...[typeB: number, bigEndianB: number, blocksB: number, numbers: number],
-      ...[totals: number, fields: number],
-    ]
-  ): number;
-  quantize_step(type: number, columns: number, hasImportance: number, best: number): number;
-  quantize(
-    ...args: [
-      ...[type: number, columns: number, importance: number, best: number, firstBlock: number],
-      ...[numbers: number, count: number, blocks: number],
-    ]
-  ): number;
-  swap(type: number, blocks: number, count: number, swapped: number): void;
-
-  net_rms_norm(x: number, weight: number, width: number, count: number, epsilon: number, out: number): void;
-  net_layer_norm(
-    ...args: [
-      ...[x: number, weight: number, bias: number, width: number, count: number],
-      ...[epsilon: number, out: number],
-    ]
-  ): void;
-  net_normalize(x: number, width: number, count: number, out: number): void;
-  net_rounding_error(x: number, count: number, out: number): void;
-  net_activate(x: number, up: number, kind: number, n: number, out: number): void;
-  net_softmax(x: number, width: number, count: number, scale: number, cap: number, out: number): void;
-  net_sum_of_powers(x: number, n: number, out: number): void;
-  net_mean_of_rows(x: number, width: number, count: number, out: number): void;
-  net_add(x: number, y: number, lengthX: number, lengthY: number): void;
-  net_scale(x: number, n: number, factor: number): void;
-  net_rope(
-    ...args: [
-      ...[x: number, headWidth: number, headCount: number, tokens: number],
-      ...[table: number, pairs: number, adjacent: number, out: number],
-    ]
-  ): void;
-  net_new_cache(heads: number, keyWidth: number, valueWidth: number, type: number): number;
-  net_free_cache(cache: number): void;
-  net_cache_append(cache: number, keys: number, values: number, n: number): number;
-  net_cache_truncate(cache: number, length: number): void;
-  net_cache_fork(cache: number): number;
-  net_cache_read(cache: number, first: number, n: number, keys: number, values: number): void;
-  net_cache_restore(cache: number, keys: number, values: number, n: number): void;
-  net_attention(
-    ...args: [
-      ...[queries: number, n: number, cache: number, heads: number, scale: number, causal: number],
-      ...[window: number, cap: number, sinks: number, out: number],
-    ]
-  ): void;
-}
-
-/** What is used of the global object, whose types come with those of browsers. */
-export const { WebAssembly, crypto } = globalThis as unknown as {
-  WebAssembly: {
-    Module: {
-      new (bytes: Uint8Array): CompiledModule;
-      exports(module: CompiledModule): { readonly name: string }[];
-    };
-    Instance: new (module: CompiledModule, imports?: object) => { readonly exports: unknown };
-    Global: new (type: object, value: number) => object;
-    validate(bytes: Uint8Array): boolean;
-    RuntimeError: new () => Error;
-  };
-  crypto: { getRandomValues(bytes: Uint8Array): void };
-};
+import { type CompiledModule, crypto, type ModuleExports, WebAssembly } from "./globals";
+import type { SharedForm } from "./shared-memory";
+import type { HelperData, Tiles } from "./thread";
 
 const LARGEST_KEPT = 64 * 2 ** 20;
 
@@ -156,11 +51,22 @@ export function compileModule(bytes: Uint8Array): CompiledModule {
 /** An instance, and what one piece of work has allocated in it. */
 export class Instance {
   readonly exports: ModuleExports;
+  /** Where it is memory that threads share. */
+  readonly shared: HelperData["memory"] | undefined;
+  /** What was added, by which other threads can add it. */
+  tiles: Tiles | undefined;
   hasTiles = false;
+  /** Caches of keys and values that are in it. */
+  caches = 0;
+  /** Whether a trap has left its memory in any state: caches are lost. */
+  isSpoiled = false;
   readonly #allocated: number[] = [];
 
-  constructor(module: CompiledModule) {
-    this.exports = new WebAssembly.Instance(module).exports as ModuleExports;
+  /** `segments`: what is in shared memory at the start. */
+  constructor(module: CompiledModule, shared?: HelperData["memory"], segments: SharedForm["segments"] = []) {
+    this.shared = shared;
+    this.exports = new WebAssembly.Instance(module, { env: { memory: shared } }).exports as ModuleExports;
+    for (const { at, bytes } of segments) this.bytes(at, bytes.length).set(bytes);
     this.exports.__wasm_call_ctors();
     const keys = new Uint8Array(HASH_KEY_BYTES);
     crypto.getRandomValues(keys);
@@ -189,9 +95,9 @@ export class Instance {
     return at;
   }
 
-  /** A copy of what is there. */
+  /** A copy of what is there, in memory that is not shared. */
   copy(at: number, byteLength: number): ArrayBuffer {
-    return this.exports.memory.buffer.slice(at, at + byteLength);
+    return this.bytes(at, byteLength).slice().buffer as ArrayBuffer;
   }
 
   freeAll(): void {
@@ -209,29 +115,30 @@ export class Instance {
  */
 export function inModule<T>(work: (instance: Instance) => T, wantsTiles = false): T {
   instance ??= newInstance();
-  if (wantsTiles && addTiles !== undefined && !instance.hasTiles) instance = withTiles(instance, addTiles);
+  if (wantsTiles) instance = withTiles(instance, newInstance);
   const used = instance;
-  const drop = (): void => {
-    instance = undefined;
-  };
   try {
-    return workIn(used, work, drop);
+    return workIn(used, work);
   } finally {
-    if (isLarge(used)) drop();
+    if (used.isSpoiled || isLarge(used)) instance = undefined;
   }
 }
 
 /** An instance whose memory is larger than this after its work is not used again. */
 export const isLarge = ({ byteLength }: Instance): boolean => byteLength > LARGEST_KEPT;
 
-/** Where something goes wrong, the instance may be spoiled: another one takes its place, and tiles are not tried again. */
-function withTiles(made: Instance, add: (instance: Instance) => boolean): Instance {
+/**
+ * An instance with tiles, where there are any: the one that is given, unless something goes wrong, which may have spoiled it. Then
+ * another one takes its place, and tiles are not tried again.
+ */
+export function withTiles(made: Instance, makeAnother: () => Instance): Instance {
+  if (addTiles === undefined || made.hasTiles) return made;
   try {
-    made.hasTiles = add(made);
+    made.hasTiles = addTiles(made);
   } catch {}
   if (made.hasTiles) return made;
   addTiles = undefined;
-  return newInstance();
+  return makeAnother();
 }
 
 export function newInstance(): Instance {
@@ -243,8 +150,8 @@ export function newInstance(): Instance {
   }
 }
 
-/** Does work in an instance, and frees what it allocated there. After a trap, `onTrap` is called: the instance is of no use. */
-export function workIn<T>(used: Instance, work: (instance: Instance) => T, onTrap: () => void): T {
+/** Does work in an instance, and frees what it allocated there. After a trap, the instance is of no use. */
+export function workIn<T>(used: Instance, work: (instance: Instance) => T): T {
   try {
     try {
       return work(used);
@@ -253,7 +160,7 @@ export function workIn<T>(used: Instance, work: (instance: Instance) => T, onTra
     }
   } catch (error) {
     if (!isTrap(error)) throw error;
-    onTrap();
+    used.isSpoiled = true;
     throw outOfMemory();
   }
 }

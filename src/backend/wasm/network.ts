@@ -6,11 +6,15 @@ import { partsOf } from "../../base/ranges";
 import type { NativeCache, NativeNetwork } from "../native-surface";
 import { outOfMemory } from "./failure";
 import { formatOf } from "./kernels";
-import { type Instance, inModule, isLarge, newInstance, workIn } from "./module";
+import { type Instance, inModule, isLarge, newInstance } from "./module";
 import { taking } from "./reply";
+import type { Call } from "./thread";
+import { inInstance, inThreads, type Sharing, sharedInstance } from "./threads";
 
-/** Numbers that are brought at a time: some hundred KB. */
+/** Numbers that are brought at a time, some hundred KB, and by a thread; as many multiplications take as long as one of them. */
 const PIECE_NUMBERS = 2 ** 17;
+const SHARE_NUMBERS = 2 ** 10;
+const MULTIPLICATIONS = 4;
 
 function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
@@ -28,19 +32,23 @@ function take(module: Instance, at: number, to: ArrayBufferView): void {
 
 /**
  * Brings vectors of `width` numbers of `x` to the module, a piece at a time, and their results to `out`, which come to lie where
- * the vectors were. `work` gets their address, how many they are, and which of them is the first.
+ * the vectors were. `prepare` gets which vectors of `x` they are; it says by which call those at an address are done, the first of
+ * which has a number among them.
  */
 function forEachPiece(
   x: Float32Array,
   width: number,
   out: Float32Array,
-  work: (module: Instance, at: number, count: number, first: number) => void,
+  threads: number | undefined,
+  prepare: (module: Instance, first: number, end: number) => (at: number, count: number, index: number) => Call,
 ): void {
   const most = Math.max(1, Math.floor(PIECE_NUMBERS / width)) * width;
   for (const { start, end } of partsOf(0, x.length, most)) {
-    inModule((module) => {
+    inThreads(MULTIPLICATIONS * (end - start), threads, (module, { share }) => {
       const at = put(module, x.subarray(start, end));
-      work(module, at, (end - start) / width, start / width);
+      const call = prepare(module, start / width, end / width);
+      const unit = Math.ceil(SHARE_NUMBERS / width);
+      share((end - start) / width, unit, (from, to) => call(at + 4 * width * from, to - from, from));
       take(module, at, out.subarray(start, end));
     });
   }
@@ -48,7 +56,7 @@ function forEachPiece(
 
 /** A cache, and where it is. */
 interface Cache {
-  readonly home: Home;
+  readonly home: Instance;
   readonly at: number;
   /** Numbers and bytes of the keys of a token, and numbers of one head. */
   readonly keyNumbers: number;
@@ -56,30 +64,29 @@ interface Cache {
   readonly keyWidth: number;
 }
 
-/** An instance for caches. */
-interface Home {
-  readonly instance: Instance;
-  /** Whether a trap has left its memory in any state: all caches in it are lost. */
-  isLost: boolean;
-}
+/** Where new caches go: the instance of threads, or one for caches alone. */
+let home: Instance | undefined;
 
-/** Where new caches go. */
-let home: Home | undefined;
-
-const unused = new FinalizationRegistry(({ home: { instance, isLost }, at }: Pick<Cache, "home" | "at">) => {
-  if (!isLost) instance.exports.net_free_cache(at);
+const unused = new FinalizationRegistry(({ home, at }: Pick<Cache, "home" | "at">) => {
+  home.caches--;
+  if (!home.isSpoiled) home.exports.net_free_cache(at);
 });
 
-function inHome<T>(home: Home, work: (instance: Instance) => T): T {
-  if (home.isLost) throw outOfMemory();
-  return workIn(home.instance, work, () => {
-    home.isLost = true;
-  });
+/** Does work of so many multiplications where caches are, on up to `threads` threads if the instance is theirs. */
+function inHome<T>(
+  home: Instance,
+  work: (instance: Instance, sharing: Sharing) => T,
+  multiplications = 0,
+  threads?: number,
+): T {
+  if (home.isSpoiled) throw outOfMemory();
+  return inInstance(home, multiplications, threads, work);
 }
 
 /** Registers a cache that the module has made. */
-function cacheAt(home: Home, at: number, sizes: Omit<Cache, "home" | "at">): NativeCache {
+function cacheAt(home: Instance, at: number, sizes: Omit<Cache, "home" | "at">): NativeCache {
   const cache: Cache = { ...sizes, home, at: at >>> 0 };
+  home.caches++;
   unused.register(cache, { home, at: cache.at });
   return cache as unknown as NativeCache;
 }
@@ -87,37 +94,33 @@ function cacheAt(home: Home, at: number, sizes: Omit<Cache, "home" | "at">): Nat
 const cacheOf = (cache: NativeCache): Cache => cache as unknown as Cache;
 
 export const network: NativeNetwork = {
-  rmsNorm: (x, weight, width, epsilon, out) => {
-    forEachPiece(x, width, out, (module, at, count) => {
-      module.exports.net_rms_norm(at, put(module, weight), width, count, epsilon, at);
+  rmsNorm: (x, weight, width, epsilon, out, threads) => {
+    forEachPiece(x, width, out, threads, (module) => {
+      const weights = put(module, weight);
+      return (at, count) => ["net_rms_norm", at, weights, width, count, epsilon, at];
     });
   },
-  layerNorm: (x, weight, bias, width, epsilon, out) => {
-    forEachPiece(x, width, out, (module, at, count) => {
+  layerNorm: (x, weight, bias, width, epsilon, out, threads) => {
+    forEachPiece(x, width, out, threads, (module) => {
       const [weights, biases] = [put(module, weight), put(module, bias)];
-      module.exports.net_layer_norm(at, weights, biases, width, count, epsilon, at);
+      return (at, count) => ["net_layer_norm", at, weights, biases, width, count, epsilon, at];
     });
   },
   normalizeVectors: (x, width, out) => {
-    forEachPiece(x, width, out, (module, at, count) => {
-      module.exports.net_normalize(at, width, count, at);
+    forEachPiece(x, width, out, undefined, () => (at, count) => ["net_normalize", at, width, count, at]);
+  },
+  roundingError: (x, out, threads) => {
+    forEachPiece(x, 32, out, threads, () => (at, count) => ["net_rounding_error", at, 32 * count, at]);
+  },
+  activate: (x, up, kind, out, threads) => {
+    forEachPiece(x, 1, out, threads, (module, first, end) => {
+      const others = put(module, up?.subarray(first, end));
+      const other = (index: number) => (up === undefined ? 0 : others + 4 * index);
+      return (at, count, index) => ["net_activate", at, other(index), kind, count, at];
     });
   },
-  roundingError: (x, out) => {
-    forEachPiece(x, 32, out, (module, at, count) => {
-      module.exports.net_rounding_error(at, 32 * count, at);
-    });
-  },
-  activate: (x, up, kind, out) => {
-    forEachPiece(x, 1, out, (module, at, count, first) => {
-      const other = put(module, up?.subarray(first, first + count));
-      module.exports.net_activate(at, other, kind, count, at);
-    });
-  },
-  softmax: (x, width, scale, cap, out) => {
-    forEachPiece(x, width, out, (module, at, count) => {
-      module.exports.net_softmax(at, width, count, scale, cap, at);
-    });
+  softmax: (x, width, scale, cap, out, threads) => {
+    forEachPiece(x, width, out, threads, () => (at, count) => ["net_softmax", at, width, count, scale, cap, at]);
   },
   sumOfPowers: (x, out) => {
     inModule((module) => {
@@ -134,25 +137,27 @@ export const network: NativeNetwork = {
     });
   },
   addInto: (x, y) => {
-    forEachPiece(x, y.length, x, (module, at, count) => {
-      module.exports.net_add(at, put(module, y), count * y.length, y.length);
+    forEachPiece(x, y.length, x, undefined, (module) => {
+      const added = put(module, y);
+      return (at, count) => ["net_add", at, added, count * y.length, y.length];
     });
   },
   scaleInto: (x, factor) => {
-    forEachPiece(x, 1, x, (module, at, count) => {
-      module.exports.net_scale(at, count, factor);
-    });
+    forEachPiece(x, 1, x, undefined, () => (at, count) => ["net_scale", at, count, factor]);
   },
-  rope: (x, headWidth, headCount, table, pairs, adjacent, out) => {
-    forEachPiece(x, headWidth * headCount, out, (module, at, count, first) => {
-      const angles = put(module, table.subarray(2 * pairs * first, 2 * pairs * (first + count)));
-      module.exports.net_rope(at, headWidth, headCount, count, angles, pairs, Number(adjacent), at);
+  rope: (x, headWidth, headCount, table, pairs, adjacent, out, threads) => {
+    forEachPiece(x, headWidth * headCount, out, threads, (module, first, end) => {
+      const angles = put(module, table.subarray(2 * pairs * first, 2 * pairs * end));
+      const its = [pairs, Number(adjacent)] as const;
+      return (at, count, index) => [
+        ...(["net_rope", at, headWidth, headCount, count, angles + 8 * pairs * index, ...its, at] as const),
+      ];
     });
   },
   newCache: (heads, keyWidth, valueWidth, type) => {
-    if (home === undefined || home.isLost || isLarge(home.instance)) {
-      home = { instance: newInstance(), isLost: false };
-    }
+    const shared = sharedInstance();
+    if (shared !== undefined) home = shared;
+    else if (home === undefined || home.isSpoiled || isLarge(home)) home = newInstance();
     const at = inHome(home, ({ exports }) => exports.net_new_cache(heads, keyWidth, valueWidth, type));
     const { blockSize, typeSize } = formatOf(type);
     const keyNumbers = heads * keyWidth;
@@ -193,17 +198,21 @@ export const network: NativeNetwork = {
       module.exports.net_cache_restore(at, put(module, keys), put(module, values), keys.length / keyBytes);
     });
   },
-  attention: (queries, cache, heads, scale, causal, window, cap, sinks, out) => {
+  attention: (queries, cache, heads, scale, causal, window, cap, sinks, out, threads) => {
     const { home, at, keyWidth } = cacheOf(cache);
-    inHome(home, (module) => {
-      const from = put(module, queries);
-      const extra = put(module, sinks);
-      const to = module.allocate(out.byteLength);
-      const count = queries.length / (heads * keyWidth);
-      module.exports.net_attention(
-        ...([from, count, at, heads, scale, Number(causal), window, cap, extra, to] as const),
-      );
-      take(module, to, out);
+    const count = queries.length / (heads * keyWidth);
+    const [units, scratchBytes, multiplications] = inHome(home, (module) => {
+      const facts = module.allocate(24);
+      module.exports.net_attention_work(count, at, heads, facts);
+      return new Float64Array(module.copy(facts, 24)) as unknown as [number, number, number];
     });
+    const work = (module: Instance, { share, size }: Sharing): void => {
+      const [from, extra, to] = [put(module, queries), put(module, sinks), module.allocate(out.byteLength)];
+      const scratch = module.allocate(scratchBytes * size);
+      const its = [from, count, at, heads, scale, Number(causal), window, cap, extra, to, scratch] as const;
+      share(units, 1, (first, end) => ["net_attention", ...its, first, end]);
+      take(module, to, out);
+    };
+    inHome(home, work, multiplications, threads);
   },
 };

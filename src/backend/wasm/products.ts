@@ -30,19 +30,19 @@ interface Rows {
 
 /** What the addon does with blocks that are multiplied. */
 export const products = {
-  matmul: (file, index, given, x, first, end, out, int8) =>
-    multiplyNow(rowsOfTensor(file, index, given, first, end), x, out, int8),
-  matmulAll: (all) => {
+  matmul: (file, index, given, x, first, end, out, int8, threads) =>
+    multiplyNow(rowsOfTensor(file, index, given, first, end), x, out, int8, threads),
+  matmulAll: (all, threads) => {
     const rows = all.map(([file, index, given, , first, end]) => rowsOfTensor(file, index, given, first, end));
     const x = all[0]?.[3].slice(); // any of the results may overlap it
-    for (const [i, [, , , , , , out, int8]] of all.entries()) multiplyNow(rows[i]!, x!, out, int8);
+    for (const [i, [, , , , , , out, int8]] of all.entries()) multiplyNow(rows[i]!, x!, out, int8, threads);
   },
-  matmulAsync: (file, index, given, x, first, end, out, int8, onProgress) =>
-    multiplyLater(rowsOfTensor(file, index, given, first, end), x, out, int8, onProgress),
-  matmulBlocks: (type, array, columns, x, out, int8) =>
-    multiplyNow(rowsOfArray(type, array, columns, false), x, out, int8),
-  matmulBlocksAsync: (type, array, columns, x, out, int8, onProgress, _threads, bigEndian) =>
-    multiplyLater(rowsOfArray(type, array, columns, bigEndian), x, out, int8, onProgress),
+  matmulAsync: (file, index, given, x, first, end, out, int8, onProgress, threads) =>
+    multiplyLater(rowsOfTensor(file, index, given, first, end), x, out, int8, onProgress, threads),
+  matmulBlocks: (type, array, columns, x, out, int8, threads) =>
+    multiplyNow(rowsOfArray(type, array, columns, false), x, out, int8, threads),
+  matmulBlocksAsync: (type, array, columns, x, out, int8, onProgress, threads, bigEndian) =>
+    multiplyLater(rowsOfArray(type, array, columns, bigEndian), x, out, int8, onProgress, threads),
 } satisfies Partial<NativeAddon>;
 
 function rowsOfTensor(file: NativeFile, index: number, given: number | undefined, first: number, end: number): Rows {
@@ -63,6 +63,7 @@ function* multiply(
   x: Float32Array,
   out: Float32Array,
   int8: boolean,
+  threads: number | undefined,
   rowsOfStep: number,
 ): Steps {
   if (x.length === 0) return;
@@ -70,7 +71,7 @@ function* multiply(
   const vectors = x.length / columns;
   for (const { start: row, end: next } of partsOf(first, end, rowsOfStep)) {
     const rows = blocks.take(row * columns, (next - row) * columns);
-    kernels.multiply(format.id, rows, bigEndian, columns, x, out.subarray(row - first), int8, end - first);
+    kernels.multiply(format.id, rows, bigEndian, columns, x, out.subarray(row - first), int8, end - first, threads);
     yield (next - first) * vectors;
   }
 }
@@ -87,13 +88,19 @@ function overlap(a: Float32Array, b: Float32Array): boolean {
   return a.buffer === b.buffer && (startsWithin(a, b) || startsWithin(b, a));
 }
 
-function multiplyNow(rows: Rows, x: Float32Array, out: Float32Array | undefined, int8: boolean): Float32Array {
+function multiplyNow(
+  rows: Rows,
+  x: Float32Array,
+  out: Float32Array | undefined,
+  int8: boolean,
+  threads: number | undefined,
+): Float32Array {
   const y = resultOf(rows, x, out);
   const vectors = x.length > 0 && overlap(x, y) ? x.slice() : x;
   const { blockSize, typeSize } = rows.blocks.format;
   const rowBytes = (rows.columns / blockSize) * typeSize;
   const rowsOfStep = Math.max(STEP_ROWS, Math.floor(STEP_BYTES / rowBytes));
-  run(rows.blocks, multiply(rows, vectors, y, int8, rowsOfStep));
+  run(rows.blocks, multiply(rows, vectors, y, int8, threads, rowsOfStep));
   return y;
 }
 
@@ -103,11 +110,12 @@ function multiplyLater(
   out: Float32Array | undefined,
   int8: boolean,
   onProgress: ProgressCallback | undefined,
+  threads: number | undefined,
 ): Started<Float32Array> {
   const y = resultOf(rows, x, out);
   const vectors = x.length === 0 ? x : x.slice(); // one that is detached cannot be copied
   const multiplications = STEP_MULTIPLICATIONS * (int8 ? Math.min(x.length / rows.columns, MOST_STEPS_AT_ONCE) : 1);
   const rowsOfStep = Math.max(STEP_ROWS, Math.floor(multiplications / x.length));
-  const work = multiply(rows, vectors, y, int8, rowsOfStep);
+  const work = multiply(rows, vectors, y, int8, threads, rowsOfStep);
   return start(rows.blocks, y, work, onProgress, y.length * rows.columns <= SMALL_MULTIPLICATIONS);
 }

@@ -3,7 +3,10 @@
  * these instructions. They multiply levels of up to seven bits, with the same bits, in less time.
  */
 import { type GgmlType, ggmlTypes } from "../../base/types";
-import { type CompiledModule, type Instance, WebAssembly } from "./module";
+import { type CompiledModule, WebAssembly } from "./globals";
+import type { Instance } from "./module";
+import { besideShared } from "./shared-memory";
+import { addTiles } from "./thread";
 
 /** What the tiles keep in memory: the order of partial sums. Their module says so in its section "dylink.0". */
 const DATA_BYTES = 128;
@@ -21,17 +24,11 @@ export function relaxedTiles(bytes: () => Uint8Array): (instance: Instance) => b
     if (!WebAssembly.validate(TWO_MEMORIES)) return false;
     const code = bytes();
     if (!WebAssembly.validate(code)) return false;
-    tiles ??= new WebAssembly.Module(code);
     const { exports } = instance;
-    const { memory, __indirect_function_table: table } = exports;
-    const place = (at: number) => new WebAssembly.Global({ value: "i32", mutable: false }, at);
-    const places = { __memory_base: place(exports.allocate(DATA_BYTES)), __table_base: place(0) };
-    const env = { memory, __indirect_function_table: table, ...places };
-    const made = new WebAssembly.Instance(tiles, { env }).exports as Record<"tile_of_16" | "tile_of_32", object>;
-    const first = table.grow(2);
-    table.set(first, made.tile_of_16);
-    table.set(first + 1, made.tile_of_32);
-    exports.use_tiles(first, first + 1);
+    if (instance.shared === undefined) tiles ??= new WebAssembly.Module(code);
+    const module = instance.shared === undefined ? tiles! : new WebAssembly.Module(besideShared(code));
+    instance.tiles = { module, at: exports.allocate(DATA_BYTES) };
+    exports.use_tiles(...addTiles(exports, instance.tiles));
     return tilesAreRight(instance);
   };
 }
@@ -55,10 +52,10 @@ function isRight(instance: Instance, type: GgmlType, n: number): boolean {
   const x = Float32Array.from({ length: n * columns }, (_, i) => ((i * i * 31) % 255) - 127);
   const product = (scalar: number): Uint32Array => {
     exports.use_scalar(scalar);
-    const products = exports.new_products(id, 0, columns, n, 1);
-    exports.products_pack(products, instance.put(new Uint8Array(x.buffer)));
+    const products = exports.new_products(id, 0, columns, n, 1, 1);
+    exports.products_pack(products, instance.put(new Uint8Array(x.buffer)), 1, 0, 1);
     const y = instance.allocate(4 * n * rows);
-    exports.products_multiply(products, instance.put(blocks), rows, y, rows);
+    exports.products_multiply(products, instance.put(blocks), rows, y, rows, 0);
     exports.free_products(products);
     return new Uint32Array(instance.copy(y, 4 * n * rows));
   };

@@ -141,8 +141,8 @@ struct Case {
     part.queries = queries.data() + from * heads * shape.key_width;
     part.n_tokens = to - from;
     part.out = out.data() + from * heads * shape.value_width;
-    std::vector<uint8_t> scratch;
-    for (uint64_t unit = 0; unit < part.n_units(cache); ++unit) part.do_unit(cache, unit, scratch);
+    std::vector<uint8_t> scratch(part.scratch_bytes(cache));
+    for (uint64_t unit = 0; unit < part.n_units(cache); ++unit) part.do_unit(cache, unit, scratch.data());
   }
 };
 
