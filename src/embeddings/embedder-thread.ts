@@ -60,9 +60,11 @@ function answer(engine: Engine, items: readonly Item[]): void {
 
 async function main({ place, options }: WorkerData): Promise<void> {
   try {
-    const { file, prompts } = await load(place, options);
+    const { file, prompts, prepareAll } = await load(place, options);
     const engine = new Engine(file, options, prompts);
     port?.on("message", (items: Item[]) => answer(engine, items));
+    // The first vectors are not kept waiting. Without memory for it, the next ones only take longer.
+    port?.once("message", () => void prepareAll?.().catch(() => undefined));
     port?.postMessage({ facts: engine.facts } satisfies Answer);
   } catch (error) {
     port?.postMessage({ error: posted(error) } satisfies Answer);

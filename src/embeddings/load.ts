@@ -21,10 +21,15 @@ export async function load(
   signal?: AbortSignal,
 ): Promise<Loaded> {
   const loaded = await find(place, activations, signal);
+  if (activations === "f32" || prepare === false) return loaded;
   // Tables of tokens are not multiplied with.
-  const matrices = [...loaded.file.tensors.values()].filter(({ name }) => name.startsWith("blk."));
-  if (activations === "f32" || !(prepare ?? (loaded.isOwn && areFew(matrices)))) return loaded;
-  for (const matrix of matrices) await matrix.prepare({ threads, signal });
+  const isMatrix = ({ name, shape }: GgufTensor): boolean => name.startsWith("blk.") && shape.length > 1;
+  const matrices = [...loaded.file.tensors.values()].filter(isMatrix);
+  const prepareAll = async (): Promise<void> => {
+    for (const matrix of matrices) await matrix.prepare({ threads, signal });
+  };
+  if (prepare) await prepareAll();
+  else if (loaded.isOwn && areFew(matrices)) return { ...loaded, prepareAll };
   return loaded;
 }
 

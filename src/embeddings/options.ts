@@ -17,8 +17,9 @@ export interface EmbedderOptions extends ThreadOptions {
   /** In place of what the model says. */
   pooling?: Pooling | undefined;
   /**
-   * Whether quantized matrices are unpacked once, rather than for each batch: a short text alone takes a sixth less time then, and
-   * opening a bit more. It takes memory, a byte for each weight. Default: whether the model has at most 2^25 weights in its layers.
+   * Whether quantized matrices are unpacked once, rather than for each batch: a short text alone takes a sixth less time then. It
+   * takes memory, a byte for each weight. By default, an embedder with a thread of its own does it after the first call if the model has
+   * at most 2^25 weights in its layers; with `true`, it does so before it is open.
    */
   prepare?: boolean | undefined;
   /** Aborts the opening. */

@@ -12,6 +12,8 @@ export type PostedPlace = string | Blob | readonly [FileAsOpened, ...FileAsOpene
 /** A model that is open. */
 export interface Loaded {
   readonly file: GgufFile;
+  /** Prepares the matrices of a small model, for whoever has time for it. */
+  readonly prepareAll?: () => Promise<void>;
   /** Whether it was opened here, and is to be closed here. */
   readonly isOwn: boolean;
   /** Texts that are to be put before others, by their names. */

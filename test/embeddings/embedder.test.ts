@@ -173,8 +173,10 @@ describe("an embedder", () => {
 
   test("prepares the matrices of a small model, unless it is told not to", async () => {
     const { load } = await import(pathToFileURL(join(projectRoot, "dist", "embeddings", "load.js")).href);
-    for (const prepare of [undefined, false]) {
-      const { file } = await load(model, { activations: "int8", threads: 1, prepare });
+    for (const prepare of [undefined, true, false]) {
+      const { file, prepareAll } = await load(model, { activations: "int8", threads: 1, prepare });
+      assert.equal(prepareAll === undefined, prepare !== undefined);
+      await prepareAll?.();
       let works = false;
       await file.tensor("blk.0.attn_q.weight").prepare({ onProgress: () => (works = true) });
       assert.equal(works, prepare === false);
