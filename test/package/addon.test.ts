@@ -1,6 +1,7 @@
 /** Which addon is loaded, and what is said where none can be. */
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { buildSync } from "esbuild";
@@ -232,7 +233,7 @@ describe("where no addon can be loaded, the WebAssembly module takes its place",
     assert.equal(status, 0);
     assert.match(addon.error, /no prebuilt addon/);
     assert.equal(wasm.path, join(alone.folder, modulePlace));
-    assert.deepEqual(kernels, { isa: "wasm", available: ["wasm"], threads: 1 });
+    assert.deepEqual(kernels, { isa: "wasm", available: ["wasm"], threads: Math.min(availableParallelism(), 16) });
     const asked = node(application, [installed.bin, "doctor"], { GGUF_NATIVE_WASM: "1" });
     assert.match(asked.stdout, /^wasm .*kernels\.wasm\n +GGUF_NATIVE_WASM is 1$/m);
     assert.equal(asked.stderr, "");
