@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { at, expectFailure, json, leftovers, output } from "../support/cli";
-import { rangesOf, serve } from "../support/range-server";
 import { sampleModel } from "../support/sample-model";
 
 writeFileSync(at("model.gguf"), sampleModel());
@@ -29,11 +28,6 @@ describe("--byte-order", () => {
       1,
       /part-00002-of-00003\.gguf: is a file of the model that is read/,
     );
-  });
-  test("of a URL", async () => {
-    const { url } = await serve(rangesOf(sampleModel()));
-    await output("convert", url, "remote.gguf", "--byte-order", "big");
-    assert.ok(readFileSync(at("remote.gguf")).equals(readFileSync(at("big.gguf"))));
   });
   test("of the file itself; a dry run leaves it alone", async () => {
     writeFileSync(at("own.gguf"), sampleModel());

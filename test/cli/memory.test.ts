@@ -3,8 +3,6 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { blocks, EVIL, expectFailure, expectTidy, json, output, run, writeModel } from "../support/cli";
 import { arr, bool, f32, i32, str, type TypedValue, u32, u64 } from "../support/gguf-writer";
-import { answerRange, serve } from "../support/range-server";
-import { sampleModel } from "../support/sample-model";
 import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
 
 const KiB = 1024;
@@ -169,17 +167,6 @@ test("weights by type, those of unknown types not counted", async () => {
   assert.deepEqual([weights.bytes, weights.types["unknown(99)"].bytes], [288, null]);
   const printed = await output("inspect --memory types.gguf");
   assert.match(printed, /unknown\(99\) +1 +\?\n {2}- without tensors of types/);
-});
-test("of a URL as of the file", async () => {
-  const content = sampleModel();
-  let fetched = 0;
-  const { url } = await serve((request, response) => {
-    fetched++;
-    answerRange(request, response, content);
-  });
-  const { memory } = await json(["inspect", "--memory", url]);
-  assert.equal(memory.cache.perToken.f16, 2 * 2 * 2 * 64 * 2);
-  assert.equal(fetched, 1);
 });
 test("wrong usage", async () => {
   await expectFailure("inspect --context 5 x.gguf", 2, /--context is for --memory/);

@@ -74,17 +74,6 @@ describe("what is no GGUF", { skip }, () => {
         await refused([...words, output], READ);
       }
     });
-    test(`${words.join(" ")}: over another model only with --force`, async () => {
-      symlinkSync(at("other.gguf"), at("another"));
-      const isForced = words.includes("--force");
-      for (const output of ["other.gguf", "another"]) {
-        if (isForced) {
-          const { status, stderr } = await run([...words, output]);
-          assert.equal(status, 0, stderr);
-          assert.notEqual(readFileSync(at("other.gguf"), "latin1").slice(0, 4), "GGUF");
-        } else await refused([...words, output], EXISTS);
-      }
-    });
   }
   test("in a folder", async () => {
     mkdirSync(at("out"));
@@ -229,7 +218,7 @@ describe("what exists is replaced only with --force", { skip }, () => {
         assert.equal(status, 0, stderr);
         await refused([...words, output], EXISTS);
       }
-      for (const output of ["to-notes", "made.txt"]) {
+      for (const output of ["to-notes", "made.txt", "other.gguf"]) {
         const { status, stderr } = await run([...words, output, "--force"]);
         assert.equal(status, 0, stderr);
       }

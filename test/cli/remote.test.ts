@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { parse } from "gguf-native";
-import { readNpy, readSafetensors } from "../support/array-files";
+import { readNpy } from "../support/array-files";
 import { at, blocks, expectFailure, expectTidy, floats, json, output, run } from "../support/cli";
 import { i32, u16, writeGguf } from "../support/gguf-writer";
 import { answerRange, rangeOf, rangesOf, serve } from "../support/range-server";
@@ -89,16 +89,6 @@ describe("dequantize", () => {
     const { offset, byteLength } = model.tensor(name);
     assert.equal(header![0], 0);
     assert.deepEqual(rest, [[offset, offset + byteLength - 1]]);
-  });
-  test("many tensors, in pieces", async () => {
-    const { url } = await serve(rangesOf(content));
-    await output("dequantize", url, "blk.*", "-o", "blocks.safetensors", "--dtype", "bf16");
-    const { tensors } = readSafetensors(at("blocks.safetensors"));
-    assert.equal(tensors.size, 18);
-    for (const [key, { bytes }] of tensors) {
-      const bits = model.tensor(key).dequantizeSync({ dtype: "bf16" });
-      assert.ok(bytes.equals(Buffer.from(bits.buffer)), key);
-    }
   });
   test("a connection that is refused half way leaves nothing", async () => {
     const { url } = await serve((request, response) => {
@@ -209,17 +199,6 @@ describe("verify, stats, hash and diff", () => {
       if (before === undefined) delete process.env.HF_ENDPOINT;
       else process.env.HF_ENDPOINT = before;
     }
-  });
-  test("a picture of a model: the same as of the file", async () => {
-    const { url } = await serveFiles();
-    for (const [place, picture] of [
-      ["sample.gguf", "local.svg"],
-      [url("sample.gguf"), "remote.svg"],
-    ] as const) {
-      const { status, stderr } = await run(["stats", place, "--svg", picture]);
-      assert.deepEqual([status, stderr.startsWith(`${picture}: `)], [0, true]);
-    }
-    assert.equal(readFileSync(at("remote.svg"), "utf8"), readFileSync(at("local.svg"), "utf8"));
   });
   test("a model in several files", async () => {
     await output("split sample.gguf part --max-tensors 9");

@@ -34,11 +34,6 @@ describe("remove", () => {
     const { byteOrder, tensorCount } = await json("inspect big.gguf");
     assert.deepEqual([byteOrder, tensorCount], ["big", 11]);
   });
-  test("a dry run changes nothing", async () => {
-    const shown = /\nwould replace model\.gguf\nnothing was written\n$/;
-    assert.match(await output("remove model.gguf * --dry-run"), shown);
-    assert.ok(readFileSync(at("model.gguf")).equals(content));
-  });
   test("of a URL, to a file", async () => {
     const { url } = await serve(rangesOf(content));
     await expectFailure(["remove", url, "*norm*"], 2, /missing --output/);

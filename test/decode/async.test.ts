@@ -36,10 +36,6 @@ for (const [name, run] of Object.entries(ways)) {
     test("gives what the reference gives", async () => {
       assert.equal(firstDifference((await run()) as Float32Array, whole), -1);
     });
-    test("ranges", async () => {
-      const part = await run({ start: 32, end: 2 ** 22 + 64 });
-      assert.equal(firstDifference(part as Float32Array, whole.subarray(32, 2 ** 22 + 64)), -1);
-    });
     test("f16", async () => {
       const expected = reference.dequantizeSync("Q4_0", blocks, { dtype: "f16", end: 65536 });
       assert.deepEqual(await run({ dtype: "f16", end: 65536 }), expected);
@@ -75,10 +71,6 @@ for (const [name, run] of Object.entries(ways)) {
       });
       if (doneThen < ELEMENTS / 2) assert.ok(out.some(Number.isNaN), `${doneThen} were done`);
     });
-    test("wrong arguments reject, they do not throw", async () => {
-      await assert.rejects(run({ start: 1 }), { code: "ERR_GGUF_RANGE" });
-      await assert.rejects(run(5 as never), { code: "ERR_INVALID_ARG_TYPE" });
-    });
   });
 }
 
@@ -99,12 +91,6 @@ describe("blocks that JavaScript can take away", () => {
     assert.equal(firstDifference(second, expected), -1);
     const part = await dequantize("Q8_0", bytes, { start: 64, end: 2 ** 24 - 32 });
     assert.equal(firstDifference(part, expected.subarray(64, 2 ** 24 - 32)), -1);
-  });
-  test("taken away during the work: rejects", async () => {
-    const copy = bytes.slice();
-    const running = dequantize("Q8_0", copy);
-    structuredClone(copy.buffer, { transfer: [copy.buffer] });
-    await assert.rejects(running, refused);
   });
   test("taken away with too few threads for all jobs: each rejects", async () => {
     const program = `

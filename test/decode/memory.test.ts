@@ -1,7 +1,7 @@
 /** Where results lie: allocateArray(), large results in a loop, releaseMemory(). */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { allocate, allocateArray, dequantize, dequantizeSync, releaseMemory, trim } from "gguf-native";
+import { allocate, allocateArray, dequantizeSync, releaseMemory, trim } from "gguf-native";
 import { gaussianBlocks } from "../support/blocks";
 import { lineOf } from "../support/child";
 import { emulated } from "../support/emulated";
@@ -26,14 +26,6 @@ describe("allocateArray", () => {
         assert.ok(bits.every((x) => x === 0));
       }
     }
-  });
-
-  test("is written to directly by asynchronous work", async () => {
-    const blocks = gaussianBlocks("Q4_0", 65536, new Random(3));
-    const expected = dequantizeSync("Q4_0", blocks);
-    const out = allocateArray(expected.length);
-    assert.equal(await dequantize("Q4_0", blocks, { out }), out);
-    assert.deepEqual(out, expected);
   });
 
   test("rejects invalid arguments", () => {

@@ -109,8 +109,6 @@ describe("wrong types of", () => {
   refuses("tensor.rows: options", (x) => tensor.rows([0], x), optional(isObject));
   refuses("tensor.rows: dtype", (dtype) => tensor.rows([0], { dtype }), optional(isString));
   refuses("tensor.rows: out", (out) => tensor.rows([0], { out }), isAbsent);
-  refuses("tensor.rows: signal", (signal) => tensor.rows([0], { signal }), isAbsent);
-  refuses("tensor.rows: onProgress", (f) => tensor.rows([0], { onProgress: f }), optional(isFunction));
   for (const [name, run] of Object.entries({
     dequantizeSync,
     dequantize,
@@ -125,12 +123,6 @@ describe("wrong types of", () => {
     refuses(`${name}: end`, (end) => run("F32", blocks, { end }), optional(isNumber));
     refuses(`${name}: out`, (out) => run("F32", blocks, { out }), isAbsent);
   }
-  refuses("dequantize: signal", (signal) => dequantize("F32", new Uint8Array(4), { signal }), isAbsent);
-  refuses(
-    "dequantize: onProgress",
-    (f) => dequantize("F32", new Uint8Array(4), { onProgress: f }),
-    optional(isFunction),
-  );
 });
 
 describe("values that are not valid", () => {

@@ -209,13 +209,7 @@ describe("aborting", () => {
     stuck = true;
     await assert.rejects(tensor.read({ signal: abortSoon() }), reason);
     await assert.rejects(tensor.dequantize({ signal: abortSoon() }), reason);
-    await assert.rejects(tensor.dequantize({ signal: AbortSignal.abort(reason) }), reason);
     stuck = false;
-    const failure = new Error("mine");
-    const onProgress = () => {
-      throw failure;
-    };
-    await assert.rejects(tensor.dequantize({ onProgress }), failure);
     assert.equal((await tensor.read()).length, tensor.byteLength);
   });
 });

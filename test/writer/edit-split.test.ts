@@ -1,6 +1,6 @@
 /** Splitting and merging models. */
 import assert from "node:assert/strict";
-import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -9,7 +9,6 @@ import { mergeModel, openSync, splitModel } from "gguf-native";
 import { folder, read, root, written } from "../support/edited-model";
 import type { GgufSpec } from "../support/gguf-writer";
 import { sampleModel } from "../support/sample-model";
-import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
 
 describe("splitModel and mergeModel", () => {
   const SPLIT = ["split.no", "split.count", "split.tensors.count"];
@@ -124,15 +123,6 @@ describe("splitModel and mergeModel", () => {
     assert.equal(first.tensors.size, 12);
   });
 
-  test("a real model, there and back", needsShared(tinyLlama), async () => {
-    const dir = folder();
-    const source = sharedPath(tinyLlama);
-    const paths = await splitModel(source, join(dir, "m"), { maxBytes: 2_000_000 });
-    assert.ok(paths.length > 1);
-    await mergeModel(paths.at(-1)!, join(dir, "merged.gguf"));
-    assert.deepEqual(read(join(dir, "merged.gguf")), read(source));
-  });
-
   test("what is refused leaves nothing behind", async () => {
     const dir = folder();
     const prefix = join(dir, "m");
@@ -163,16 +153,5 @@ describe("splitModel and mergeModel", () => {
     };
     await assert.rejects(splitModel(model, prefix, { maxTensors: 1, signal: stop.signal, onProgress }), reason);
     assert.deepEqual(readdirSync(dir), []);
-  });
-
-  test("a shard that is missing is said to be", async () => {
-    const dir = folder();
-    const [first] = await splitModel(model, join(dir, "m"), { maxTensors: 10 });
-    const alone = join(folder(), basename(first!));
-    copyFileSync(first!, alone);
-    await assert.rejects(mergeModel(alone, join(dir, "x.gguf")), {
-      code: "ERR_GGUF_OPEN",
-      message: /shard 2 of 2/,
-    });
   });
 });

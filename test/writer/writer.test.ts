@@ -20,7 +20,7 @@ import { type GgmlType, GgufWriter, ggmlTypes, openSync, parse, type TensorData 
 import { gaussianBlocks } from "../support/blocks";
 import { lineOf, runNode } from "../support/child";
 import { emulated } from "../support/emulated";
-import { f32, str, u32, writeGguf } from "../support/gguf-writer";
+import { writeGguf } from "../support/gguf-writer";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { Random } from "../support/random";
 import { bytesOf, pieces } from "../support/written-bytes";
@@ -136,31 +136,6 @@ describe("tensors", () => {
     for (const data of sources) {
       assert.equal(parse(await bytesOf(new GgufWriter().addTensor("a", "F32", [0], data))).tensors.size, 1);
     }
-  });
-
-  test("the file is what the tests' own writer writes", async () => {
-    const bytes = gaussianBlocks("Q6_K", 3, new Random(1));
-    const writer = new GgufWriter()
-      .set("general.architecture", "llama")
-      .set("llama.block_count", 1)
-      .set("x", 0.5)
-      .addTensor("a", "F32", [3], Float32Array.of(1, 2, 3))
-      .addTensor("b", "Q6_K", [256, 3, 1], bytes);
-    const expected = writeGguf({
-      metadata: [
-        ["general.architecture", str("llama")],
-        ["llama.block_count", u32(1)],
-        ["x", f32(0.5)],
-        ["general.quantization_version", u32(2)],
-      ],
-      tensors: [
-        { name: "a", type: 0, shape: [3], bytes: new Uint8Array(Float32Array.of(1, 2, 3).buffer) },
-        { name: "b", type: 14, shape: [256, 3, 1], bytes },
-      ],
-    });
-    const written = await bytesOf(writer);
-    assert.deepEqual(Buffer.from(written.subarray(0, expected.length)), Buffer.from(expected));
-    assert.ok(written.subarray(expected.length).every((byte) => byte === 0));
   });
 
   const add =
