@@ -19,16 +19,6 @@ describe("--byte-order", () => {
     await output("convert big.gguf little.gguf --byte-order little");
     assert.equal(await wholeOf("little.gguf"), await wholeOf("model.gguf"));
   });
-  test("of a split model, into one file", async () => {
-    await output("split model.gguf part --max-tensors 9");
-    await output("convert part-00002-of-00003.gguf joined.gguf --byte-order little");
-    assert.equal(await wholeOf("joined.gguf"), await wholeOf("model.gguf"));
-    await expectFailure(
-      "convert part-00001-of-00003.gguf part-00002-of-00003.gguf --byte-order big",
-      1,
-      /part-00002-of-00003\.gguf: is a file of the model that is read/,
-    );
-  });
   test("of the file itself; a dry run leaves it alone", async () => {
     writeFileSync(at("own.gguf"), sampleModel());
     const report = await json("convert own.gguf own.gguf --byte-order big --dry-run");

@@ -40,12 +40,6 @@ describe("remove", () => {
     await output("remove", url, "*norm*", "-o", "remote.gguf");
     assert.equal(namesIn("remote.gguf").length, 15);
   });
-  test("one of several files is not replaced", async () => {
-    await output("split model.gguf part --max-tensors 9");
-    await expectFailure("remove part-00001-of-00003.gguf *norm* --in-place", 1, /whose other files are worth nothing/);
-    await output("remove part-00001-of-00003.gguf *norm* -o joined.gguf");
-    assert.equal(namesIn("joined.gguf").length, 15);
-  });
   test("a write-protected file stays, and so does one where the command fails", async (t) => {
     await expectFailure("remove model.gguf nope --in-place", 1, /no tensor is named 'nope'/);
     await expectFailure("remove model.gguf", 2, /missing TENSOR/);

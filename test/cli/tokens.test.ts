@@ -4,7 +4,6 @@ import { describe, test } from "node:test";
 import { runNode } from "../support/child";
 import { bin, EVIL, expectFailure, expectTidy, folder, json, output, run, writeModel } from "../support/cli";
 import { arr, str, u32 } from "../support/gguf-writer";
-import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
 
 const pieces = ["<unk>", "<s>", "</s>", "▁", "a", "b", "ab", "▁a", "▁ab", EVIL, Uint8Array.of(0xff)];
 writeModel("model.gguf", {
@@ -97,12 +96,6 @@ describe("texts", () => {
     });
     const decoded = await json("tokens mark.gguf --decode 1 2");
     assert.deepEqual(decoded, { tokens: [1, 2], pieces: pieces.slice(1), text: "\ufeffa" });
-  });
-  test("of a real vocabulary, as llama.cpp does it", needsShared(tinyLlama), async () => {
-    const path = sharedPath(tinyLlama);
-    const printed = await output("tokens", path, "Hello world, this is", "--ids");
-    assert.equal(printed, "1 15043 3186 29892 445 338\n");
-    assert.equal(await output("tokens", path, "--decode", "15043 3186"), "Hello world\n");
   });
   test("long ones take no longer than they should", async () => {
     const { status } = await run(["tokens", "model.gguf", "ab".repeat(50_000), "--ids"]);

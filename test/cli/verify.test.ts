@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { truncateSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { type GgmlType, ggmlTypes } from "gguf-native";
 import { at, blocks, EVIL, expectTidy, floats, json, output, run, writeModel } from "../support/cli";
 import { arr, type GgufSpec, str, type TypedValue, u32 } from "../support/gguf-writer";
 import { sampleModel } from "../support/sample-model";
@@ -30,16 +29,6 @@ describe("good files", () => {
         warnings: [],
       },
     });
-  });
-  test("with tensors of every type", async () => {
-    const types = Object.keys(ggmlTypes) as GgmlType[];
-    writeModel("types.gguf", { tensors: types.map((type, i) => blocks(type, type, [256, 2], i)) });
-    const thousands = ((types.length * 512) / 1000).toFixed(1);
-    const expected = `ok   types.gguf  ${types.length} tensors, ${thousands} K values\n`;
-    const { status, stdout, stderr } = await run("verify types.gguf");
-    assert.deepEqual([status, stdout], [0, expected]);
-    const missing = "tensors are quantized, and general.quantization_version is missing";
-    assert.equal(stderr, `gguf-native: warning: types.gguf: ${missing}\n`);
   });
   for (const name of [tinyLlama, ...vocabularies]) {
     test(name, needsShared(name), async () => {

@@ -164,11 +164,6 @@ describe("/proc", { skip: noProc }, () => {
       await assert.rejects(open(path), { code: "ERR_GGUF_MAGIC" });
     }
   });
-  test("an empty one", () => {
-    const path = join(folder, "empty.gguf");
-    writeFileSync(path, "");
-    for (const access of accesses) assert.throws(() => openSync(path, { access }), { code: "ERR_GGUF_TRUNCATED" });
-  });
   test("the memory of the process, which cannot be read from its start", () => {
     assert.throws(
       () => openSync("/proc/self/mem"),

@@ -10,14 +10,11 @@ import {
   type GgufValue,
   ggmlTypes,
   isGgmlType,
-  type KnownKey,
   type OwnNumericArray,
-  openSync,
   parse,
 } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { arr, bool, f32, str, u32, writeGguf } from "../support/gguf-writer";
-import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 /** Compiles where the type of `value` is exactly `Expected`. */
@@ -137,23 +134,4 @@ test("results that the package makes are over memory that is not shared", async 
   for (const { buffer } of [tensor.dequantizeSync(), await tensor.read(), allocate(1)]) {
     assert.ok(buffer instanceof ArrayBuffer);
   }
-});
-
-test("a real model's values are of the types that are promised", needsShared(tinyLlama), () => {
-  const file = openSync(sharedPath(tinyLlama));
-  const expected: Partial<Record<KnownKey, string>> = {
-    "general.architecture": "string",
-    "llama.context_length": "number",
-    "llama.embedding_length": "number",
-    "llama.block_count": "number",
-    "llama.feed_forward_length": "number",
-    "llama.attention.head_count": "number",
-    "llama.attention.layer_norm_rms_epsilon": "number",
-    "tokenizer.ggml.model": "string",
-    "tokenizer.ggml.tokens": "object",
-    "tokenizer.ggml.bos_token_id": "number",
-  };
-  for (const [key, type] of Object.entries(expected)) assert.equal(typeof file.metadata.get(key), type, key);
-  assert.ok(Array.isArray(file.metadata.get("tokenizer.ggml.tokens")));
-  file.close();
 });

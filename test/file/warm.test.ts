@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { type GgufFile, openSync, parse } from "gguf-native";
-import { str, u16, u32, writeGguf } from "../support/gguf-writer";
+import { type GgufFile, openSync, parse, splitModel } from "gguf-native";
+import { writeGguf } from "../support/gguf-writer";
 import { temporaryFolder } from "../support/paths";
 
 const MEGABYTES = 12; // of each tensor: several steps
@@ -74,19 +74,8 @@ test("what is not mapped is read, or is there already", async () => {
 });
 
 test("a split model", async () => {
-  const shard = (no: number, own: typeof tensors) =>
-    writeGguf({
-      metadata: [
-        ["split.no", u16(no)],
-        ["split.count", u16(2)],
-        ["split.tensors.count", u32(3)],
-        ["general.architecture", str("llama")],
-      ],
-      tensors: own,
-    });
-  writeFileSync(join(folder, "m-00001-of-00002.gguf"), shard(0, tensors.slice(0, 1)));
-  writeFileSync(join(folder, "m-00002-of-00002.gguf"), shard(1, tensors.slice(1)));
-  using file = openSync(join(folder, "m-00001-of-00002.gguf"));
+  const [first] = await splitModel(path, join(folder, "m"), { maxTensors: 2 });
+  using file = openSync(first!);
   const seen: number[] = [];
   await file.warm({ onProgress: (done, total) => seen.push(done, total) });
   if (!process.env.GGUF_NATIVE_WASM) assert.equal(seen.at(-1), (3 * MEGABYTES) << 20);

@@ -134,13 +134,6 @@ describe("the tarball", () => {
     assert.match(stdout, /^token7 token8( token\d+){3}\n$/, stderr);
   });
 
-  test("holds every source of the addon", () => {
-    const paths = new Set(facts.files.map(({ path }) => path));
-    const sources = readFileSync(join(projectRoot, "native", "sources.txt"), "utf8").match(/^[a-z]\S+/gm) ?? [];
-    assert.ok(sources.length > 30);
-    for (const source of sources) assert.ok(paths.has(`native/${source}`), source);
-  });
-
   test("holds what the README links to", () => {
     const paths = facts.files.map(({ path }) => path);
     const readme = readFileSync(join(projectRoot, "README.md"), "utf8");

@@ -349,32 +349,6 @@ describe("quantizeModel", () => {
 describe("an output is whole or not there", () => {
   const leftovers = (): string[] => readdirSync(folder).filter((name) => /\.(tmp|journal|old)$/.test(name));
 
-  test("a signal that is aborted", async () => {
-    const output = newPath();
-    await assert.rejects(
-      quantizeModel(written(), output, { ...options, signal: AbortSignal.abort(new Error("no")) }),
-      /no/,
-    );
-    const controller = new AbortController();
-    const onProgress = (done: number): void => {
-      if (done > 2000) controller.abort(new Error("enough"));
-    };
-    await assert.rejects(
-      quantizeModel(written(), output, { ...options, signal: controller.signal, onProgress }),
-      /enough/,
-    );
-    assert.deepEqual([existsSync(output), leftovers()], [false, []]);
-  });
-
-  test("progress counts the bytes of the file", async () => {
-    const output = newPath();
-    const seen: [number, number][] = [];
-    await quantizeModel(written(), output, { ...options, onProgress: (...args) => seen.push(args) });
-    const { size } = statSync(output);
-    assert.deepEqual(seen.at(-1), [size, size]);
-    assert.ok(seen.every(([done, total], i) => total === size && done > (seen[i - 1]?.[0] ?? 0)));
-  });
-
   test("a model that is cut off, or changes", async () => {
     const output = newPath();
     const cut = written(original.subarray(0, original.length - 5000));
@@ -452,14 +426,6 @@ describe("an output is whole or not there", () => {
       });
     }
   }
-
-  test("in place of one of several files of the model", async () => {
-    const paths = await splitModel(written(), join(folder, "kept"), { maxTensors: 5 });
-    await assert.rejects(quantizeModel(paths[0] as string, paths[1] as string, options), {
-      code: "ERR_GGUF_WRITE",
-      message: /whose other files are worth nothing alone/,
-    });
-  });
 
   const skip = emulated && "an emulated processor takes too long for this";
   test("a gigabyte of weights takes little memory", { skip }, async () => {

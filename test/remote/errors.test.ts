@@ -36,19 +36,6 @@ describe("temporary errors", () => {
     assert.ok(requests.length > 1 + 5, `${requests.length} requests`);
   });
 
-  test("500 twice, then good", async () => {
-    let failures = 2;
-    const { url, requests } = await serve((request, response) =>
-      failures-- > 0 ? response.writeHead(500).end("sorry") : answerRange(request, response, content),
-    );
-    const remote = await openRemote(url);
-    expectSame(remote);
-    assert.equal(requests.length, 3);
-    failures = 2;
-    assert.equal((await remote.tensor("output_norm.weight").read()).length, 2048);
-    assert.equal(requests.length, 6);
-  });
-
   test("transfers that break in the middle continue there", async () => {
     let breaks = 3;
     const { url, requests } = await serve((request, response) => {

@@ -200,19 +200,6 @@ describe("what goes wrong", () => {
     assert.equal(extents().length, 7);
   });
 
-  test("an exception of onProgress stops it", async () => {
-    const { tensor, extents } = await at();
-    let calls = 0;
-    const onProgress = (): void => {
-      calls++;
-      throw stopping;
-    };
-    await assert.rejects(tensor.rows(scattered, { onProgress }), stopping);
-    assert.equal(calls, 1);
-    assert.ok(extents().length < 12, `${extents().length} requests`);
-    await expectRows(tensor, [1]);
-  });
-
   test("an error of one request is that of all", async () => {
     let requests = 0;
     const { tensor } = await at((request, response) => {

@@ -384,16 +384,6 @@ describe("writing to disk", () => {
     assert.deepEqual(filesIn(dir), []);
   });
 
-  test("an exception from onProgress", async () => {
-    const { dir, path } = inFolder();
-    const failure = new Error("mine");
-    const onProgress = () => {
-      throw failure;
-    };
-    await assert.rejects(new GgufWriter().write(path, { onProgress }), failure);
-    assert.deepEqual(filesIn(dir), []);
-  });
-
   test("what the system refuses", async () => {
     const { dir } = inFolder();
     const refuses = (path: string, code: string) =>

@@ -545,16 +545,18 @@ describe("journals", () => {
     assert.ok(isDone);
   }
 
-  test("that have become another's stop a change, and stay", async (t) => {
+  test("that have become another's, or were removed, stop a change", async (t) => {
+    const copy = { values: { "general.description": "short" }, options: { inPlace: false } };
     const changes = {
-      copy: { values: { "general.description": "short" }, options: { inPlace: false } },
+      copy,
+      removed: copy,
       "one page": { values: { "general.architecture": "tess" }, options: {} },
       "in place": {
         values: { "general.description": LONG.replaceAll("x", "y") },
         options: { inPlace: true },
       },
     };
-    for (const work of ["copy", "one page", "in place", "several"] as const) {
+    for (const work of ["copy", "removed", "one page", "in place", "several"] as const) {
       const path = await written();
       const dir = join(path, "..");
       const before = readFileSync(path);
@@ -563,8 +565,9 @@ describe("journals", () => {
       await swapping(
         t,
         "lstat",
-        work === "copy" ? /\.tmp$/ : /\.journal$/,
+        changes[work as keyof typeof changes] === copy ? /\.tmp$/ : /\.journal$/,
         () => {
+          if (work === "removed") return rmSync(journal);
           writeFileSync(join(dir, "other"), "another's");
           renameSync(join(dir, "other"), journal);
         },
@@ -577,8 +580,8 @@ describe("journals", () => {
           ),
       );
       assert.deepEqual(readFileSync(path), before, work);
-      assert.equal(readFileSync(journal, "utf8"), "another's");
-      assert.equal(names(dir).length, 2, work);
+      if (work !== "removed") assert.equal(readFileSync(journal, "utf8"), "another's");
+      assert.equal(names(dir).length, work === "removed" ? 1 : 2, work);
     }
   });
 
