@@ -108,11 +108,15 @@ describe("what is no GGUF", { skip }, () => {
 
 describe("GGUF", { skip }, () => {
   const PART = /a file of the model that is read, whose other files are worth nothing alone/;
-  test("merge over a file of the model, by any path", async () => {
+  test("merge, quantize and convert over a file of the model, by any path", async () => {
     symlinkSync(at("s-00002-of-00002.gguf"), at("second"));
     linkSync(at("s-00002-of-00002.gguf"), at("second-hard"));
     for (const output of [...names.slice(2), "second", "second-hard"]) {
-      for (const input of names.slice(2)) await refused(["merge", input, output], PART);
+      for (const input of names.slice(2)) {
+        await refused(["merge", input, output], PART);
+        await refused(["quantize", input, output, "--type", "Q8_0", "--allow-requantize"], PART);
+        await refused(["convert", input, output, "--byte-order", "big"], PART);
+      }
     }
   });
   test("set of one file over another of its model, by any path", async () => {
