@@ -98,8 +98,10 @@ void test_function(size_t function, size_t n, uint8_t options, const uint8_t* gi
 }
 
 void attend(const KvCache& cache, const Attention& attention) {
-  std::vector<uint8_t> scratch;
-  for (uint64_t unit = 0; unit < attention.n_units(cache); ++unit) attention.do_unit(cache, unit, scratch);
+  std::vector<uint8_t> scratch(attention.scratch_bytes(cache));
+  for (uint64_t unit = 0; unit < attention.n_units(cache); ++unit) {
+    attention.do_unit(cache, unit, scratch.data());
+  }
 }
 
 /** Adds tokens to a cache in steps, some of which are taken back, or go to a fork of it. */
