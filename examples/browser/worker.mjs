@@ -1,5 +1,4 @@
 /** The worker: opens a model, and writes text with it. */
-
 import { Tokenizer } from "gguf-native/tokenizer";
 import { parse, useThreads } from "gguf-native/wasm";
 import { Llama } from "../llama/model";

@@ -272,8 +272,8 @@ export class GgufTensor extends GgufModelTensor {
    * Unpacks this matrix once, so that products of several vectors with `activations: "int8"` need not do it each time. With 3 to
    * 16 vectors, they are then about twice as fast; with one, or more than 100, as fast as before. The bits are the same. Until the
    * file is closed, this takes a byte of memory for each weight (two for types of more than 8 bits), and the scales. Products do
-   * not see later changes of the file. A second call does nothing; nor does a call in WebAssembly, or for a type whose blocks are
-   * single numbers. Progress is in weights.
+   * not see later changes of the file, nor of {@link bytes}. A second call does nothing; nor does a call in WebAssembly, or for
+   * a type whose blocks are single numbers. Progress is in weights.
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
    * @throws the reason of `options.signal` once that is aborted
    * @throws GgufError ERR_GGUF_RANGE for wrong `threads`; ERR_GGUF_OUT_OF_MEMORY; ERR_GGUF_UNSUPPORTED_TYPE;

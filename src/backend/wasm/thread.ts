@@ -91,7 +91,7 @@ export function addTiles(to: ModuleExports, { module, at }: Tiles): [of16: numbe
   return [first, first + 1];
 }
 
-/** Takes part in every list, for ever. `onReady` is called before the first. */
+/** Takes calls from each list, and never returns. `onReady` is called before the first. */
 export function help({ module, memory, tiles, list, stacks, stackBytes }: HelperData, onReady: () => void): never {
   const made = new WebAssembly.Instance(module, { env: { memory } }).exports as ModuleExports;
   if (tiles !== undefined) addTiles(made, tiles);
