@@ -149,16 +149,22 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
   const uint64_t most_dots = !prepared ? of_format.most_dots : is_larger ? 2 : 1;
   uses_dots_ = of_format.multiply_codes != nullptr && n <= std::min(most_dots, of_format.most_dots);
   reads_prepared_ = prepared && !uses_dots_;
+  if (n > 0) {
+    const auto most = static_cast<uint64_t>(kernels_.level_tiles.vectors);
+    tiles_.n = (n + most - 1) / most;
+    tiles_.vectors = n / tiles_.n;
+    tiles_.n_larger = n % tiles_.n;
+  }
   bias_ = uses_dots_ ? facts.bias : !narrows_ ? facts.stored_bias : affine_ ? 0 : kNarrowBias;
 }
 
 uint64_t IntegerProducts::packed_floats() const noexcept {
-  return n_ * (uses_dots_ ? dot_floats() : columns_ / run_ * run_bytes() / 4);
+  return n_ * (uses_dots_ ? dot_floats() : runs_in(columns_) * run_bytes() / 4);
 }
 
 /** Of a vector that is packed for dots: whole cache lines. */
 uint64_t IntegerProducts::dot_floats() const {
-  return round_up(repeated_columns() / run_ * (run_ + 8) / 4, 16);
+  return round_up(runs_in(repeated_columns()) * (run_ + 8) / 4, 16);
 }
 
 /** Of a packed vector, where a tile takes it: its numbers, the scale and what is added. */
@@ -172,7 +178,7 @@ uint64_t IntegerProducts::repeated_columns() const {
 }
 
 void IntegerProducts::pack(const float* x, float* packed, uint64_t part, uint64_t n_parts) const noexcept {
-  const uint64_t n = uses_dots_ ? n_ : n_tiles(), first = n * part / n_parts, end = n * (part + 1) / n_parts;
+  const uint64_t n = uses_dots_ ? n_ : tiles_.n, first = n * part / n_parts, end = n * (part + 1) / n_parts;
   if (uses_dots_) {
     for (uint64_t v = first; v < end; ++v) pack_for_dots(x + v * columns_, packed + v * dot_floats());
   } else if (run_ == 16) {
@@ -186,7 +192,7 @@ void IntegerProducts::pack(const float* x, float* packed, uint64_t part, uint64_
 
 /** All codes, as RoundedVector has them, then all scales, then what is added. */
 void IntegerProducts::pack_for_dots(const float* x, float* packed) const {
-  const uint64_t n_columns = repeated_columns(), n_runs = n_columns / run_;
+  const uint64_t n_columns = repeated_columns(), n_runs = runs_in(n_columns);
   auto* const codes = reinterpret_cast<uint8_t*>(packed);
   uint8_t *const scales = codes + n_columns, *const addends = scales + 4 * n_runs;
   const uint64_t n_halves = RoundedRun::kColumns / run_;
@@ -213,18 +219,8 @@ void IntegerProducts::pack_for_dots(const float* x, float* packed) const {
   } else {
     repeat(codes, columns_, n_columns);
   }
-  repeat(scales, 4 * columns_ / run_, 4 * n_runs);
-  repeat(addends, 4 * columns_ / run_, 4 * n_runs);
-}
-
-uint64_t IntegerProducts::n_tiles() const {
-  const auto most = static_cast<uint64_t>(kernels_.level_tiles.vectors);
-  return (n_ + most - 1) / most;
-}
-
-/** Of a tile of vectors. They are shared out evenly, since few use a tile badly. */
-uint64_t IntegerProducts::first_vector(uint64_t tile) const {
-  return n_ / n_tiles() * tile + std::min(tile, n_ % n_tiles());
+  repeat(scales, 4 * runs_in(columns_), 4 * n_runs);
+  repeat(addends, 4 * runs_in(columns_), 4 * n_runs);
 }
 
 template <uint64_t kRun, class Number>
@@ -244,7 +240,7 @@ template <uint64_t kRun, uint64_t kWord, class Number>
 void IntegerProducts::pack_words(const float* x, float* packed, uint64_t tile, uint64_t end) const {
   constexpr uint64_t kHalves = RoundedRun::kColumns / kRun, kBytes = kRun * sizeof(Number);
   for (; tile < end; ++tile) {
-    const uint64_t v = first_vector(tile), n_vectors = first_vector(tile + 1) - v;
+    const uint64_t v = tiles_.first_vector(tile), n_vectors = tiles_.n_vectors(tile);
     const uint64_t n_bytes = n_vectors * run_bytes();
     uint8_t* to = reinterpret_cast<uint8_t*>(packed) + v * (columns_ / kRun) * run_bytes();
     for (uint64_t start = 0; start < columns_; start += kSegment) {
@@ -273,9 +269,8 @@ void IntegerProducts::pack_words(const float* x, float* packed, uint64_t tile, u
 }
 
 /** Unpacks blocks; big-endian ones by way of `swapped`. */
-void IntegerProducts::unpack(const uint8_t* blocks, uint64_t n_numbers, uint8_t* swapped,
+void IntegerProducts::unpack(const uint8_t* blocks, uint64_t n_blocks, uint8_t* swapped,
                              const UnpackedCodes& to) const {
-  const uint64_t n_blocks = n_numbers / format_.block_elements;
   if (swaps_) swap_blocks(fields_of(format_), blocks, static_cast<size_t>(n_blocks), swapped);
   kernels_.formats[format_.index].unpack(swaps_ ? swapped : blocks, n_blocks, to);
 }
@@ -294,7 +289,7 @@ void IntegerProducts::multiply(const uint8_t* rows, uint64_t n_rows, const float
 RoundedVector IntegerProducts::rounded_vector(const float* packed) const {
   const uint64_t n_columns = repeated_columns();
   const auto* const codes = reinterpret_cast<const int8_t*>(packed);
-  const float *const scales = packed + n_columns / 4, *const addends = scales + n_columns / run_;
+  const float *const scales = packed + n_columns / 4, *const addends = scales + runs_in(n_columns);
   return {codes, codes + n_columns / 2, scales, addends, reinterpret_cast<const int32_t*>(addends)};
 }
 
@@ -339,7 +334,7 @@ struct IntegerProducts::TileMemory {
 IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
   const auto n_rows = static_cast<uint64_t>(kernels_.level_tiles.rows),
              n_vectors = static_cast<uint64_t>(kernels_.level_tiles.vectors);
-  const uint64_t n_columns = std::min(columns_, kSegment), n_runs = round_up(n_columns / run_, 4);
+  const uint64_t n_columns = std::min(columns_, kSegment), n_runs = round_up(runs_in(n_columns), 4);
   Cutter cutter(scratch);
   TileMemory memory{};
   // Not a power of two, for rows that are not driven out of the cache by each other.
@@ -350,7 +345,7 @@ IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
   memory.filled.scales = cutter.floats(n_rows * n_runs);
   memory.filled.minima = cutter.floats(n_rows * n_runs);
   memory.tile_sums = kPartialSums * n_vectors * n_rows;
-  memory.sums = cutter.floats((columns_ > kSegment ? n_tiles() : 1) * memory.tile_sums);
+  memory.sums = cutter.floats((columns_ > kSegment ? tiles_.n : 1) * memory.tile_sums);
   memory.n_floats = cutter.used();
   return memory;
 }
@@ -362,16 +357,16 @@ uint64_t IntegerProducts::scratch_floats() const noexcept {
 
 /** Of a row: of all rows of a tile there are first the levels, then the scales, then the minima. */
 uint64_t IntegerProducts::prepared_floats() const noexcept {
-  return columns_ * tile_bytes_ / 4 + round_up(columns_ / run_, 4) * (affine_ ? 2 : 1);
+  return columns_ * tile_bytes_ / 4 + round_up(runs_in(columns_), 4) * (affine_ ? 2 : 1);
 }
 
 /** From column `start` on, where the segment starts. */
 IntegerProducts::TileRows IntegerProducts::prepared_rows(float* group, uint64_t start) const {
   const auto n_rows = static_cast<uint64_t>(kernels_.level_tiles.rows);
   float* const scales = group + n_rows * columns_ * tile_bytes_ / 4;
-  float* const minima = scales + n_rows * round_up(columns_ / run_, 4);
-  return {reinterpret_cast<uint8_t*>(group) + n_rows * start * tile_bytes_, scales + n_rows * start / run_,
-          affine_ ? minima + n_rows * start / run_ : nullptr};
+  float* const minima = scales + n_rows * round_up(runs_in(columns_), 4);
+  return {reinterpret_cast<uint8_t*>(group) + n_rows * start * tile_bytes_, scales + n_rows * runs_in(start),
+          affine_ ? minima + n_rows * runs_in(start) : nullptr};
 }
 
 void IntegerProducts::prepare(const uint8_t* rows, uint64_t n_rows, float* scratch,
@@ -390,13 +385,13 @@ void IntegerProducts::prepare(const uint8_t* rows, uint64_t n_rows, float* scrat
 /** Unpacks some columns of up to LevelTiles::rows rows for a tile. */
 void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns,
                            const TileMemory& memory, const TileRows& to) const {
-  const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
+  const uint64_t row_blocks = columns_ / format_.block_elements, row_bytes = row_blocks * format_.block_bytes;
   const auto n_tile_rows = static_cast<uint64_t>(kernels_.level_tiles.rows);
-  const uint64_t stride_runs = memory.stride / run_;
-  const RunOrder order(n_columns / run_);
-  const auto rows_from = [&](uint64_t number) {
-    return UnpackedCodes{memory.rows.bytes + number * level_bytes_, memory.rows.scales + number / run_,
-                         memory.rows.minima + number / run_};
+  const uint64_t stride_runs = runs_in(memory.stride);
+  const RunOrder order(runs_in(n_columns));
+  const auto rows_from = [&](uint64_t row) {
+    return UnpackedCodes{memory.rows.bytes + row * memory.stride * level_bytes_,
+                         memory.rows.scales + row * stride_runs, memory.rows.minima + row * stride_runs};
   };
   const LevelTiles& tiles = kernels_.level_tiles;
   const RowTransposer transpose =
@@ -408,16 +403,17 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
     }
   };
   for (uint64_t part = 0; part < n_columns; part += kPart) {
-    const uint64_t n = std::min(kPart, n_columns - part), n_runs = n / run_, first = part / run_;
+    const uint64_t n = std::min(kPart, n_columns - part), n_runs = runs_in(n), first = runs_in(part);
     if (columns_ <= kPart) {
       for (uint64_t r = 0, at_once = rows_at_once(columns_); r < n_rows; r += at_once) {
-        unpack(rows + r * row_bytes, std::min(at_once, n_rows - r) * columns_, memory.swapped,
-               rows_from(r * columns_));
+        unpack(rows + r * row_bytes, std::min(at_once, n_rows - r) * row_blocks, memory.swapped,
+               rows_from(r));
       }
     } else {
       const uint8_t* blocks = rows + (start + part) / format_.block_elements * format_.block_bytes;
+      const uint64_t n_blocks = n / format_.block_elements;
       for (uint64_t r = 0; r < n_rows; ++r, blocks += row_bytes) {
-        unpack(blocks, n, memory.swapped, rows_from(r * memory.stride));
+        unpack(blocks, n_blocks, memory.swapped, rows_from(r));
       }
     }
     for (uint64_t r = 0; r < n_runs; ++r) {
@@ -453,14 +449,14 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
       tile.w = tile_rows.w;
       tile.scales = tile_rows.scales;
       tile.minima = tile_rows.minima;
-      tile.n_runs = n_columns / run_;
+      tile.n_runs = runs_in(n_columns);
       tile.starts = start == 0;
       tile.ends = start + n_columns == columns_;
       tile.sums = memory.sums;
-      for (uint64_t i = 0; i < n_tiles(); ++i) {
-        const uint64_t v = first_vector(i), n_vectors = first_vector(i + 1) - v;
+      for (uint64_t i = 0; i < tiles_.n; ++i) {
+        const uint64_t v = tiles_.first_vector(i), n_vectors = tiles_.n_vectors(i);
         tile.x = reinterpret_cast<const uint8_t*>(packed) +
-                 (v * (columns_ / run_) + start / run_ * n_vectors) * run_bytes();
+                 (v * runs_in(columns_) + runs_in(start) * n_vectors) * run_bytes();
         tile.y = y + v * y_stride;
         tile.n_vectors = n_vectors;
         if (kernels_.level_tiles.start != nullptr && n_started != n_vectors) {

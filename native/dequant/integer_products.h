@@ -27,6 +27,7 @@
 // JavaScript and WebAssembly can do as well. Sixteen partial sums are a register of AVX-512.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "dequant/formats.h"
@@ -68,17 +69,23 @@ class IntegerProducts {
   static constexpr uint64_t kRowsAtOnce = 32;  // a multiple of LevelTiles::rows of every set
 
  private:
+  /** Vectors are shared out evenly among the tiles, since few use a tile badly. */
+  struct VectorTiles {
+    uint64_t n = 0, vectors = 0, n_larger = 0;  // the first tiles have one vector more
+    uint64_t first_vector(uint64_t tile) const { return vectors * tile + std::min(tile, n_larger); }
+    uint64_t n_vectors(uint64_t tile) const { return vectors + (tile < n_larger ? 1 : 0); }
+  };
   uint64_t dot_floats() const;
   uint64_t repeated_columns() const;
-  uint64_t n_tiles() const;
-  uint64_t first_vector(uint64_t tile) const;
+  /** As shifts: a division by a variable takes as long as unpacking many blocks. */
+  uint64_t runs_in(uint64_t columns) const { return run_ == 16 ? columns / 16 : columns / 32; }
   uint64_t run_bytes() const;
   void pack_for_dots(const float* x, float* packed) const;
   template <uint64_t kRun, class Number>
   void pack_for_tiles(const float* x, float* packed, uint64_t tile, uint64_t end) const;
   template <uint64_t kRun, uint64_t kWord, class Number>
   void pack_words(const float* x, float* packed, uint64_t tile, uint64_t end) const;
-  void unpack(const uint8_t* blocks, uint64_t n_numbers, uint8_t* swapped, const UnpackedCodes& to) const;
+  void unpack(const uint8_t* blocks, uint64_t n_blocks, uint8_t* swapped, const UnpackedCodes& to) const;
   void multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
                      uint64_t y_stride) const;
   RoundedVector rounded_vector(const float* packed) const;
@@ -95,6 +102,7 @@ class IntegerProducts {
   const KernelTable& kernels_;
   bool swaps_;
   uint64_t columns_, n_;
+  VectorTiles tiles_;
   // Facts of the format's kernel.
   uint64_t run_;  // columns of a run of weights
   bool affine_;
