@@ -13,9 +13,9 @@ const DEVIATION = 0.02;
 const DISTINCT = 2 ** 22;
 const COLUMNS = 4096;
 
-/** The types that models store no weights in. */
+/** The types that models store no weights in, or that there is no encoder for. */
 const NOT_WEIGHTS: Record<Exclude<GgmlType, QuantizableType>, true> = {
-  ...{ Q8_1: true, I8: true, I16: true, I32: true, I64: true, F64: true },
+  ...{ Q8_1: true, I8: true, I16: true, I32: true, I64: true, F64: true, PQ2_0: true, PTQ1_0: true },
 };
 export const WEIGHT_TYPES = Object.keys(ggmlTypes).filter((type) => !(type in NOT_WEIGHTS)) as GgmlType[];
 

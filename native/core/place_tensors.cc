@@ -74,18 +74,23 @@ bool check_extent(Scan& scan, bool partial, const Header& header, const TensorIn
                             std::to_string(header.file_size));
 }
 
-bool overlap(Scan& scan, uint64_t data_offset, const TensorInfo& a, const TensorInfo& b) {
-  const TensorInfo& first = a.entry_offset < b.entry_offset ? a : b;  // in the directory
-  const TensorInfo& second = a.entry_offset < b.entry_offset ? b : a;
+bool overlap(Scan& scan, uint64_t data_offset, const TensorInfo& before, const TensorInfo& after) {
+  const bool as_listed = before.entry_offset < after.entry_offset;  // in the directory
+  const TensorInfo &first = as_listed ? before : after, &second = as_listed ? after : before;
   const auto range = [data_offset](const TensorInfo& tensor) {
     const uint64_t begin = data_offset + tensor.offset;
     return "bytes " + std::to_string(begin) + " to " + std::to_string(begin + tensor.n_bytes);
   };
   scan.kind = "tensor";
   scan.name = second.name;
-  return scan.invalid(offset_field(scan.in, second), "its data, " + range(second) +
-                                                         ", overlaps that of tensor " +
-                                                         quote_name(first.name) + ", " + range(first));
+  // Old files of ik_llama.cpp have smaller blocks where those of PrismML's fork are expected.
+  const std::string owner = before.type == 142 ? "; type 142 is PQ2_0 here, but may be IQ2_TN of ik_llama.cpp"
+                            : before.type == 143
+                                ? "; type 143 is PTQ1_0 here, but may be IQ1_TN of ik_llama.cpp"
+                                : "";
+  return scan.invalid(offset_field(scan.in, second),
+                      "its data, " + range(second) + ", overlaps that of tensor " + quote_name(first.name) +
+                          ", " + range(first) + owner);
 }
 
 /** Nearly every file has its tensors in order: then one pass is enough. */

@@ -100,6 +100,14 @@ struct BlockTQ2_0 : BlockOf<256> {
   uint8_t q[64], d[2];
 };
 
+// ---- of PrismML's fork of llama.cpp (kernel_blocks.cc)
+struct BlockPQ2_0 : BlockOf<128> {
+  uint8_t d[2], q[32];
+};
+struct BlockPTQ1_0 : BlockOf<128> {
+  uint8_t q[24], qh[2], d[2];
+};
+
 // ---- codebooks (kernels/codebooks.h)
 struct BlockIQ2_XXS : BlockOf<256> {
   uint8_t d[2], groups[64];

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "dequant/block_fields.h"
 #include "dequant/cpu.h"
 #include "dequant/isa/kernel_table.h"
+#include "dequant/kernel_blocks.h"
 
 namespace gguf {
 namespace {
@@ -101,26 +101,25 @@ void dequantize(const Format& format, Out out, Store store, bool big_endian, con
   if (reinterpret_cast<uintptr_t>(dst) % kStreamingAlignment != 0) store = Store::kPlain;
   const auto way = static_cast<size_t>(store);
   const KernelTable& table = active_kernels();
-  const Fields& fields = fields_of(format);
-  const bool swaps = big_endian && has_byte_order(format);
-  if (out == Out::kFloat32 && !swaps) {
+  const bool rewrites = needs_rewriting(format, big_endian);
+  if (out == Out::kFloat32 && !rewrites) {
     table.formats[format.index].store[way](src, n_blocks, static_cast<float*>(dst));
   } else {
     const Converter convert = out == Out::kFloat16 ? table.to_float16[way] : table.to_bfloat16[way];
     // A piece at a time, small enough to stay in the first-level cache.
     constexpr uint64_t kPieceElements = 2048;
-    alignas(64) uint8_t swapped[kPieceElements * sizeof(double)];
+    alignas(64) uint8_t rewritten[kPieceElements * sizeof(double)];
     alignas(64) float numbers[kPieceElements];
     auto* to = static_cast<uint8_t*>(dst);
     while (n_blocks > 0) {
       const uint64_t n = std::min(n_blocks, kPieceElements / format.block_elements);
       const uint64_t n_elements = n * format.block_elements;
-      if (swaps) swap_blocks(fields, src, static_cast<size_t>(n), swapped);
-      const uint8_t* const blocks = swaps ? swapped : src;
+      const uint8_t* const blocks = rewrites ? rewritten : src;
+      const uint64_t n_read = rewrites ? rewrite_blocks(format, big_endian, src, n, rewritten) : n;
       if (out == Out::kFloat32) {
-        table.formats[format.index].store[way](blocks, n, reinterpret_cast<float*>(to));
+        table.formats[format.index].store[way](blocks, n_read, reinterpret_cast<float*>(to));
       } else {
-        table.formats[format.index].store[static_cast<size_t>(Store::kPlain)](blocks, n, numbers);
+        table.formats[format.index].store[static_cast<size_t>(Store::kPlain)](blocks, n_read, numbers);
         convert(numbers, n_elements, reinterpret_cast<uint16_t*>(to));
       }
       src += n * format.block_bytes;

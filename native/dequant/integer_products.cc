@@ -5,9 +5,9 @@
 #include <numeric>
 #include <type_traits>
 
-#include "dequant/block_fields.h"
 #include "dequant/blocks.h"
 #include "dequant/isa/kernel_table.h"
+#include "dequant/kernel_blocks.h"
 #include "dequant/levels.h"
 
 namespace gguf {
@@ -31,7 +31,7 @@ constexpr uint64_t kCachedBytes = uint64_t{64} << 10;
 /** An unpacker may write to the end of a group of blocks. */
 constexpr uint64_t kGroupNumbers = 512;
 /** No format has more bytes for so many numbers. */
-constexpr uint64_t kMostSwappedBytes = 2 * kMostAtOnce;
+constexpr uint64_t kMostRewrittenBytes = 2 * kMostAtOnce;
 
 /** Up to kMostAtOnce numbers, in whole groups where that is possible: an unpacker copies a group that is
  * short. */
@@ -132,7 +132,8 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
                                  const KernelTable& kernels, bool prepared) noexcept
     : format_(format),
       kernels_(kernels),
-      swaps_(big_endian && has_byte_order(format)),
+      big_endian_(big_endian),
+      rewrites_(needs_rewriting(format, big_endian)),
       columns_(columns),
       n_(n) {
   const FormatKernels& of_format = kernels_.formats[format.index];
@@ -268,11 +269,11 @@ void IntegerProducts::pack_words(const float* x, float* packed, uint64_t tile, u
   }
 }
 
-/** Unpacks blocks; big-endian ones by way of `swapped`. */
-void IntegerProducts::unpack(const uint8_t* blocks, uint64_t n_blocks, uint8_t* swapped,
+/** Unpacks blocks; by way of `rewritten` those that kernels cannot read. */
+void IntegerProducts::unpack(const uint8_t* blocks, uint64_t n_blocks, uint8_t* rewritten,
                              const UnpackedCodes& to) const {
-  if (swaps_) swap_blocks(fields_of(format_), blocks, static_cast<size_t>(n_blocks), swapped);
-  kernels_.formats[format_.index].unpack(swaps_ ? swapped : blocks, n_blocks, to);
+  if (rewrites_) n_blocks = rewrite_blocks(format_, big_endian_, blocks, n_blocks, rewritten);
+  kernels_.formats[format_.index].unpack(rewrites_ ? rewritten : blocks, n_blocks, to);
 }
 
 void IntegerProducts::multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
@@ -298,13 +299,15 @@ void IntegerProducts::multiply_dots(const uint8_t* rows, uint64_t n_rows, const 
                                     float* y, uint64_t y_stride) const {
   const CodeMultiplier multiply_codes = kernels_.formats[format_.index].multiply_codes;
   const uint64_t row_blocks = columns_ / format_.block_elements, row_bytes = row_blocks * format_.block_bytes;
-  auto* const swapped = reinterpret_cast<uint8_t*>(scratch);
-  const uint64_t n_at_once = swaps_ ? 1 : n_ == 1 ? n_rows : std::max<uint64_t>(kCachedBytes / row_bytes, 1);
+  auto* const rewritten = reinterpret_cast<uint8_t*>(scratch);
+  const uint64_t n_at_once = rewrites_ ? 1
+                             : n_ == 1 ? n_rows
+                                       : std::max<uint64_t>(kCachedBytes / row_bytes, 1);
   while (n_rows > 0) {
     const uint64_t n = std::min(n_rows, n_at_once);
-    if (swaps_) swap_blocks(fields_of(format_), rows, static_cast<size_t>(row_blocks), swapped);
+    if (rewrites_) rewrite_blocks(format_, big_endian_, rows, row_blocks, rewritten);
     for (uint64_t v = 0; v < n_; ++v) {
-      multiply_codes(swaps_ ? swapped : rows, n, columns_, rounded_vector(packed + v * dot_floats()),
+      multiply_codes(rewrites_ ? rewritten : rows, n, columns_, rounded_vector(packed + v * dot_floats()),
                      y + v * y_stride);
     }
     rows += n * row_bytes;
@@ -324,7 +327,7 @@ struct IntegerProducts::TileMemory {
   // Rows as they are unpacked, `stride` numbers apart.
   uint64_t stride;
   UnpackedCodes rows;
-  uint8_t* swapped;
+  uint8_t* rewritten;
   TileRows filled;
   float* sums;
   uint64_t tile_sums;  // of a tile of vectors
@@ -340,7 +343,7 @@ IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
   // Not a power of two, for rows that are not driven out of the cache by each other.
   memory.stride = columns_ > kPart ? kPart + 64 : columns_;
   memory.rows = cut_codes(cutter, n_rows * memory.stride, run_, level_bytes_);
-  memory.swapped = cutter.bytes(kMostSwappedBytes);
+  memory.rewritten = cutter.bytes(kMostRewrittenBytes);
   memory.filled.w = cutter.bytes(n_rows * n_columns * tile_bytes_);
   memory.filled.scales = cutter.floats(n_rows * n_runs);
   memory.filled.minima = cutter.floats(n_rows * n_runs);
@@ -352,7 +355,7 @@ IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
 
 uint64_t IntegerProducts::scratch_floats() const noexcept {
   if (!uses_dots_) return tile_memory(nullptr).n_floats;
-  return swaps_ ? round_up(columns_ / format_.block_elements * format_.block_bytes, 4) / 4 : 0;
+  return rewrites_ ? round_up(rewritten_bytes(format_, columns_ / format_.block_elements), 4) / 4 : 0;
 }
 
 /** Of a row: of all rows of a tile there are first the levels, then the scales, then the minima. */
@@ -406,14 +409,14 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
     const uint64_t n = std::min(kPart, n_columns - part), n_runs = runs_in(n), first = runs_in(part);
     if (columns_ <= kPart) {
       for (uint64_t r = 0, at_once = rows_at_once(columns_); r < n_rows; r += at_once) {
-        unpack(rows + r * row_bytes, std::min(at_once, n_rows - r) * row_blocks, memory.swapped,
+        unpack(rows + r * row_bytes, std::min(at_once, n_rows - r) * row_blocks, memory.rewritten,
                rows_from(r));
       }
     } else {
       const uint8_t* blocks = rows + (start + part) / format_.block_elements * format_.block_bytes;
       const uint64_t n_blocks = n / format_.block_elements;
       for (uint64_t r = 0; r < n_rows; ++r, blocks += row_bytes) {
-        unpack(blocks, n_blocks, memory.swapped, rows_from(r));
+        unpack(blocks, n_blocks, memory.rewritten, rows_from(r));
       }
     }
     for (uint64_t r = 0; r < n_runs; ++r) {

@@ -55,7 +55,7 @@ class IntegerProducts {
 
   uint64_t packed_floats() const noexcept;
   /** For tiles up to 200 KB, and 1 KB more for each vector if rows are long. Without tiles none, or a row of
-   * big-endian blocks. */
+   * blocks that are rewritten. */
   uint64_t scratch_floats() const noexcept;
   void pack(const float* x, float* packed, uint64_t part = 0, uint64_t n_parts = 1) const noexcept;
   void multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
@@ -85,7 +85,7 @@ class IntegerProducts {
   void pack_for_tiles(const float* x, float* packed, uint64_t tile, uint64_t end) const;
   template <uint64_t kRun, uint64_t kWord, class Number>
   void pack_words(const float* x, float* packed, uint64_t tile, uint64_t end) const;
-  void unpack(const uint8_t* blocks, uint64_t n_blocks, uint8_t* swapped, const UnpackedCodes& to) const;
+  void unpack(const uint8_t* blocks, uint64_t n_blocks, uint8_t* rewritten, const UnpackedCodes& to) const;
   void multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
                      uint64_t y_stride) const;
   RoundedVector rounded_vector(const float* packed) const;
@@ -100,7 +100,7 @@ class IntegerProducts {
 
   Format format_;
   const KernelTable& kernels_;
-  bool swaps_;
+  bool big_endian_, rewrites_;
   uint64_t columns_, n_;
   VectorTiles tiles_;
   // Facts of the format's kernel.

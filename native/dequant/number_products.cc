@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "dequant/block_fields.h"
 #include "dequant/dequant.h"
 #include "dequant/isa/kernel_table.h"
+#include "dequant/kernel_blocks.h"
 
 namespace gguf {
 namespace {
@@ -109,10 +109,11 @@ bool is_interleaved(const Format& format) {
 NumberProducts::NumberProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept
     : format_(format),
       kernels_(active_kernels()),
-      swaps_(big_endian && has_byte_order(format)),
+      big_endian_(big_endian),
+      rewrites_(needs_rewriting(format, big_endian)),
       columns_(columns),
       n_(n),
-      uses_tiles_(swaps_ || needs_tiles(kernels_.formats[format.index], format, columns, n)),
+      uses_tiles_(needs_tiles(kernels_.formats[format.index], format, columns, n)),
       padded_(round_up(std::max<uint64_t>(columns, 1), kPartialSums)),
       row_stride_(columns > kShortRow ? std::min(padded_, kSegment) + kLineFloats : padded_),
       n_rows_(std::max<uint64_t>(kSegment / row_stride_, 1) * kTileRows) {}
@@ -122,7 +123,9 @@ uint64_t NumberProducts::packed_floats() const noexcept {
 }
 
 uint64_t NumberProducts::scratch_floats() const noexcept {
-  if (!uses_tiles_) return 0;
+  if (!uses_tiles_) {
+    return rewrites_ ? (rewritten_bytes(format_, columns_ / format_.block_elements) + 3) / 4 : 0;
+  }
   const uint64_t n_tiles = columns_ > kSegment ? (n_ + kTileVectors - 1) / kTileVectors : 1;
   return n_tiles * kSumFloats + n_rows_ * row_stride_;
 }
@@ -156,7 +159,7 @@ void NumberProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, 
                           float* numbers) const {
   const uint64_t block = format_.block_elements, row_bytes = columns_ / block * format_.block_bytes;
   const auto numbers_of = [&](const uint8_t* blocks, uint64_t n, float* to) {
-    dequantize(format_, Out::kFloat32, Store::kPlain, swaps_, blocks, n / block, to);
+    dequantize(format_, Out::kFloat32, Store::kPlain, big_endian_, blocks, n / block, to);
   };
   const auto complete = [&](float* row) {
     std::fill(row + n_columns, row + round_up(n_columns, kPartialSums), 0.0f);
@@ -187,17 +190,22 @@ void NumberProducts::multiply(const uint8_t* rows, uint64_t n_rows, const float*
 
   const Multiplier multiplier = kernels_.formats[format_.index].multiply;
   const PairMultiplier pair_multiplier = kernels_.formats[format_.index].multiply_pair;
-  const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
-  const uint64_t n_at_a_time = n_ == 1 ? n_rows : round_up(kCachedNumbers, columns_) / columns_;
+  const uint64_t row_blocks = columns_ / format_.block_elements, row_bytes = row_blocks * format_.block_bytes;
+  auto* const rewritten = reinterpret_cast<uint8_t*>(scratch);
+  const uint64_t n_at_a_time = rewrites_ ? 1
+                               : n_ == 1 ? n_rows
+                                         : round_up(kCachedNumbers, columns_) / columns_;
   while (n_rows > 0) {
     const uint64_t n_taken = std::min(n_rows, n_at_a_time);
+    if (rewrites_) rewrite_blocks(format_, big_endian_, rows, row_blocks, rewritten);
+    const uint8_t* const taken = rewrites_ ? rewritten : rows;
     for (uint64_t v = 0; v < n_;) {
       const float* const x = packed + v * padded_;
       if (pair_multiplier != nullptr && v + 2 <= n_) {
-        pair_multiplier(rows, n_taken, columns_, x, padded_, y + v * y_stride, y_stride);
+        pair_multiplier(taken, n_taken, columns_, x, padded_, y + v * y_stride, y_stride);
         v += 2;
       } else {
-        multiplier(rows, n_taken, columns_, x, y + v * y_stride);
+        multiplier(taken, n_taken, columns_, x, y + v * y_stride);
         ++v;
       }
     }

@@ -33,7 +33,8 @@ class NumberProducts {
   NumberProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept;
 
   uint64_t packed_floats() const noexcept;
-  /** 220 KB, and 3 KB more for each vector if rows are long; none for one vector. */
+  /** 220 KB, and 3 KB more for each vector if rows are long; for one vector none, or
+   * a row of blocks that are rewritten. */
   uint64_t scratch_floats() const noexcept;
   void pack(const float* x, float* packed, uint64_t part = 0, uint64_t n_parts = 1) const noexcept;
   void multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
@@ -48,9 +49,9 @@ class NumberProducts {
 
   Format format_;
   const KernelTable& kernels_;
-  bool swaps_;
+  bool big_endian_, rewrites_;
   uint64_t columns_, n_;
-  bool uses_tiles_;      // several vectors, or blocks to be swapped: rows are dequantized first
+  bool uses_tiles_;      // several vectors: rows are dequantized first
   uint64_t padded_;      // columns, completed to a multiple of 64
   uint64_t row_stride_;  // from row to row of dequantized numbers
   uint64_t n_rows_;      // that are dequantized at a time: a multiple of kRowsAtOnce

@@ -12,8 +12,8 @@ const { libggmlQuantizer } = load(join(support, "libggml.js"));
 const { quantizeCases } = load(join(support, "quantize-cases.js"));
 const { ggmlTypes } = load(join(root, "dist", "index.js"));
 
-/** What is no type of weights, and Q8_1, which ggml only writes for products. */
-const NOT_WRITTEN = ["F64", "I8", "I16", "I32", "I64", "Q8_1"];
+/** What is no type of weights, Q8_1, which ggml only writes for products, and what ggml does not have. */
+const NOT_WRITTEN = ["F64", "I8", "I16", "I32", "I64", "Q8_1", "PQ2_0", "PTQ1_0"];
 const NEED_IMPORTANCE = ["IQ1_S", "IQ2_XXS", "IQ2_XS"];
 
 const libggml = await libggmlQuantizer();

@@ -14,8 +14,6 @@ const OWNERS: Readonly<Record<string, readonly Run[]>> = {
   ],
   "Microsoft's BitNet (bitnet.cpp)": [[36, "I2_S"]],
   "forks of llama.cpp with TurboQuant": [[43, "TURBO2_0 TURBO3_0 TQ3_1S TQ4_1S TURBO4_0"]],
-  "PrismML's fork of llama.cpp (or, in older files, IQ2_TN of ik_llama.cpp)": [[142, "PQ2_0"]],
-  "PrismML's fork of llama.cpp (or, in older files, IQ1_TN of ik_llama.cpp)": [[143, "PTQ1_0"]],
   "ik_llama.cpp": [
     [133, "Q6_0 IQ1_BN IQ2_BN Q8_K64 IQ2_K IQ3_K IQ4_K IQ5_K IQ6_K"],
     [144, "IQ4_KS IQ2_KS IQ4_KSS Q8_K16 Q8_K32 Q8_KR8 Q8_K128 Q8_KV"],

@@ -50,14 +50,17 @@ export type GgmlType =
   | "MXFP4"
   | "NVFP4"
   | "Q1_0"
-  | "Q2_0";
+  | "Q2_0"
+  | "PQ2_0"
+  | "PTQ1_0";
 
 function info(id: number, blockSize: number, typeSize: number): GgmlTypeInfo {
   return Object.freeze({ id, blockSize, typeSize });
 }
 
 /**
- * Every known tensor type, in the order of their numbers. 4, 5, 31 to 33 and 36 to 38 were removed from ggml.
+ * Every known tensor type, in the order of their numbers. 4, 5, 31 to 33 and 36 to 38 were removed from ggml; PQ2_0 and
+ * PTQ1_0 are of PrismML's fork of llama.cpp.
  * A tensor with such a number, or with a number that is newer than this table, has the type
  * `unknown(NUMBER)`.
  */
@@ -97,6 +100,8 @@ export const ggmlTypes: Readonly<Record<GgmlType, GgmlTypeInfo>> = Object.freeze
   NVFP4: info(40, 64, 36),
   Q1_0: info(41, 128, 18),
   Q2_0: info(42, 64, 18),
+  PQ2_0: info(142, 128, 34),
+  PTQ1_0: info(143, 128, 28),
 });
 
 /** The longest name of a tensor that ggml reads, in bytes. Files with longer ones are read here, and not written. */

@@ -6,7 +6,7 @@ import { isFloat32Array, isUint8Array, lengthOf, plain } from "../base/typed-arr
 import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../base/types";
 
 /** A tensor type that {@link quantizeSync} makes blocks of: those that ggml can write from numbers. */
-export type QuantizableType = Exclude<GgmlType, "F64" | "I8" | "I16" | "I32" | "I64" | "Q8_1">;
+export type QuantizableType = Exclude<GgmlType, "F64" | "I8" | "I16" | "I32" | "I64" | "Q8_1" | "PQ2_0" | "PTQ1_0">;
 
 /** What is known about the numbers, and where the blocks go. */
 export interface QuantizeOptions<A extends Uint8Array = Uint8Array> {

@@ -1,4 +1,4 @@
-/** Types with one scale per block of 32 to 128 weights: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1, Q1_0, Q2_0. */
+/** Types with one scale per block of 32 to 128 weights: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1, Q1_0, Q2_0, PQ2_0. */
 import { type CodeTable, half, word } from "./decoder";
 
 export const simple = {
@@ -142,15 +142,33 @@ export const simple = {
     decode(bytes, from, count, { levels, scales }) {
       for (let block = 0, b = from, y = 0; block < count; block++, b += 18, y += 64) {
         scales.fill(half(bytes, b), block * 2, block * 2 + 2);
-        for (let j = 0; j < 16; j++) {
-          const q = bytes[b + 2 + j]!;
-          const at = y + j * 4;
-          levels[at] = (q & 3) - 1;
-          levels[at + 1] = ((q >> 2) & 3) - 1;
-          levels[at + 2] = ((q >> 4) & 3) - 1;
-          levels[at + 3] = (q >> 6) - 1;
-        }
+        bitPairs(bytes, b + 2, 16, levels, y);
+      }
+    },
+  },
+
+  // byte     0    2                34
+  //          d    q[32]
+  //
+  // As Q2_0
+  PQ2_0: {
+    run: 32,
+    decode(bytes, from, count, { levels, scales }) {
+      for (let block = 0, b = from, y = 0; block < count; block++, b += 34, y += 128) {
+        scales.fill(half(bytes, b), block * 4, block * 4 + 4);
+        bitPairs(bytes, b + 2, 32, levels, y);
       }
     },
   },
 } satisfies CodeTable;
+
+/** The levels of `count` bytes: pair k of byte j is that of weight 4j+k. */
+function bitPairs(bytes: Uint8Array, from: number, count: number, levels: Int8Array, to: number): void {
+  for (let j = 0, at = to; j < count; j++, at += 4) {
+    const q = bytes[from + j]!;
+    levels[at] = (q & 3) - 1;
+    levels[at + 1] = ((q >> 2) & 3) - 1;
+    levels[at + 2] = ((q >> 4) & 3) - 1;
+    levels[at + 3] = (q >> 6) - 1;
+  }
+}

@@ -1,4 +1,4 @@
-/** Super-blocks of 256 weights that are each -d, 0 or d: TQ1_0, TQ2_0. */
+/** Blocks of 128 or 256 weights that are each -d, 0 or d: TQ1_0, TQ2_0, PTQ1_0. */
 import { type CodeTable, half } from "./decoder";
 
 export const ternary = {
@@ -41,6 +41,23 @@ export const ternary = {
             levels[at + 96 + m] = (q >> 6) - 1;
           }
         }
+      }
+    },
+  },
+
+  // byte     0           16          24        26      28
+  //          q[16]       q[8]        q[2]      d
+  //          5 trits     5 trits     4 trits   f16
+  //
+  // As TQ1_0
+  PTQ1_0: {
+    run: 32,
+    decode(bytes, from, count, { levels, scales }) {
+      for (let block = 0, b = from, y = 0; block < count; block++, b += 28, y += 128) {
+        scales.fill(half(bytes, b + 26), block * 4, block * 4 + 4);
+        digits(bytes, b, 16, 5, levels, y);
+        digits(bytes, b + 16, 8, 5, levels, y + 80);
+        digits(bytes, b + 24, 2, 4, levels, y + 120);
       }
     },
   },

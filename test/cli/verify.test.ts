@@ -63,18 +63,23 @@ describe("warnings, which change no verdict", () => {
     assert.match(line as string, /^5 keys are .*: 'A0', 'A1', 'A2', 2 others$/);
   });
   test("of what only other programs read", async () => {
-    const foreign = { type: 142, shape: [128, 2], bytes: new Uint8Array(68) };
+    const foreign = { type: 133, shape: [128, 2], bytes: new Uint8Array(68) };
     const warnings = await warningsOf({
       metadata: [
+        ["general.quantization_version", u32(2)],
         ["prism.hadamard.block_size", u32(1024)],
         ["prism.hadamard.weight_names", arr("string", ["a", "b"])],
       ],
       tensors: [
         { name: "a", ...foreign },
         { name: "b", ...foreign },
+        { name: "c", type: 142, shape: [128], bytes: new Uint8Array(34) },
       ],
     });
-    assert.match(warnings.join("\n"), /^2 tensors of type unknown\(142\): PQ2_0 of PrismML.*\n2 weights are rotated/);
+    assert.match(
+      warnings.join("\n"),
+      /^2 tensors of type unknown\(133\): Q6_0 of ik_llama.*\n1 tensor of type PQ2_0, which.*\n2 weights are rotated/,
+    );
     const report = (await output("inspect odd.gguf")).replace(/\s+/g, " ");
     for (const each of warnings) assert.ok(report.includes(each), each);
   });

@@ -24,11 +24,14 @@ const PLACES: Record<string, { text: string; entry: (name: string) => string }> 
   },
   "native/dequant/formats.def": {
     text: text("native", "dequant", "formats.def"),
-    entry: (name) => `\nFORMAT(${name}, `,
+    entry: (name) => `(${name}, `,
   },
   "native/dequant/kernels": {
-    // Those of numbers.h and of codebooks.h have one function for all.
-    text: allText("native", "dequant", "kernels").replaceAll(/Floats16 sixteen\(|signs_of\(/g, "dequantize("),
+    // Those of numbers.h and of codebooks.h have one function for all; kernel_blocks.cc is for those without kernels.
+    text: `${allText("native", "dequant", "kernels")}${text("native", "dequant", "kernel_blocks.cc")}`.replaceAll(
+      /Floats16 sixteen\(|signs_of\(|rewrite\(/g,
+      "dequantize(",
+    ),
     entry: (name) => `dequantize(const Block${name}*`,
   },
   "src/base/types.ts, GgmlType": { text: text("src", "base", "types.ts"), entry: (name) => `| "${name}"` },
@@ -47,7 +50,7 @@ const PLACES: Record<string, { text: string; entry: (name: string) => string }> 
   },
 };
 
-const listed = [...PLACES["native/dequant/formats.def"]!.text.matchAll(/^FORMAT\((\w+), (\d+), /gm)];
+const listed = [...PLACES["native/dequant/formats.def"]!.text.matchAll(/^(?:FORMAT|REPACKED)\((\w+), (\d+), /gm)];
 const names = [...new Set([...listed.map((match) => match[1]!), ...ALL_TYPES])];
 
 describe("every format is in", () => {

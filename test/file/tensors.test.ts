@@ -145,12 +145,7 @@ describe("unknown types", () => {
       36: "I2_S of Microsoft's BitNet",
       38: "IQ4_NL_8_8 of old",
     },
-    ...{
-      43: "TURBO2_0 of forks",
-      133: "Q6_0 of ik_llama.cpp",
-      142: "PQ2_0 of PrismML",
-      143: "PTQ1_0 of PrismML",
-    },
+    ...{ 43: "TURBO2_0 of forks", 133: "Q6_0 of ik_llama.cpp", 144: "IQ4_KS of ik_llama.cpp" },
     ...{ 139: "IQ4_K of ik_llama.cpp", 158: "IQ1_KT of ik_llama.cpp", 208: "Q8_0_R8 of ik_llama.cpp" },
     ...{
       223: "IQ4_XS_R8 of",

@@ -254,5 +254,10 @@ const unsupported = "ERR_GGUF_UNSUPPORTED_TYPE";
 bad(unsupported, true)("type 42 of a fork", ofFork, tensors("t Q2_0 1280 *@0", 340));
 const twice = tensors("t Q2_0 1280 *@0; u Q2_0 1280 @352; v F32 64 @704", 960);
 bad(unsupported)("type 42 of a fork, twice", ofFork, twice);
+invalid(
+  "types of another fork",
+  /overlaps that of tensor 't'.*may be IQ2_TN of ik/,
+  tensors("t PQ2_0 1280 @0; u F32 1 *@320", 384),
+);
 
 export const badFiles = badFilesIn("little", 3);

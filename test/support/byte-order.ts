@@ -42,6 +42,8 @@ const FIELDS: Record<GgmlType, string> = {
   NVFP4: "4B 32B",
   Q1_0: "H 16B",
   Q2_0: "H 16B",
+  PQ2_0: "H 32B",
+  PTQ1_0: "24B 2B H",
 };
 
 /** The bytes at which a block has a single number of two bytes: in almost every format, its scales and minima. */

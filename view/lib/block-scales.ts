@@ -61,6 +61,8 @@ const PLACES: Partial<Record<GgmlType, Place>> = {
   TQ2_0: { scale: 64 },
   Q1_0: { scale: 0 },
   Q2_0: { scale: 0 },
+  PQ2_0: { scale: 0 },
+  PTQ1_0: { scale: 26 },
 };
 
 /** Types with scales of a single byte: how many. Codes of 2 stand for the scale itself. */

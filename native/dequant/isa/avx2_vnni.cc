@@ -56,6 +56,7 @@ KernelTable table_of_this_isa() {
   take_unsigned<BlockIQ4_NL>(table.formats[kIQ4_NL]);
   take_unsigned<BlockIQ4_XS>(table.formats[kIQ4_XS]);
 #define FORMAT(name, id, fields) take_code_kernels<Block##name>(table.formats[k##name]);
+#define REPACKED(name, id, fields, as) table.formats[k##name] = table.formats[k##as];
 #include "dequant/formats.def"
 #undef FORMAT
   const LevelTiles& base = kAvx2Kernels->level_tiles;

@@ -83,6 +83,7 @@ constexpr KernelTable kernels_of_this_isa() {
   KernelTable table{};
   table.isa = simd::kName;
 #define FORMAT(name, id, fields) table.formats[k##name] = format_kernels<Block##name>();
+#define REPACKED(name, id, fields, as) table.formats[k##name] = table.formats[k##as];
 #include "dequant/formats.def"
 #undef FORMAT
   table.to_float16[kPlain] = convert_numbers<Out::kFloat16, Store::kPlain>;

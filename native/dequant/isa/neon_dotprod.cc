@@ -32,6 +32,7 @@ constexpr CodeMultiplier code_multiplier() {
 
 constexpr CodeMultiplier kCodeMultipliers[] = {
 #define FORMAT(name, id, fields) code_multiplier<Block##name>(),
+#define REPACKED(name, id, fields, as) code_multiplier<Block##as>(),
 #include "dequant/formats.def"
 #undef FORMAT
 };

@@ -13,6 +13,7 @@
 
 #include "dequant/dequant.h"
 #include "dequant/isa/kernel_table.h"
+#include "dequant/kernel_blocks.h"
 
 namespace gguf::test {
 
@@ -53,7 +54,12 @@ inline Levels levels_of(const Format& format, const uint8_t* blocks, uint64_t n_
   const FormatKernels& kernels = active_kernels().formats[format.index];
   const CodeFacts facts = kernels.code_facts();
   are_right = static_cast<uint64_t>(facts.run) == run && facts.affine == is_affine(format);
-  kernels.unpack(blocks, n_blocks, {bytes.data(), w.scales.data(), w.minima.data()});
+  std::vector<uint8_t> rewritten(rewritten_bytes(format, n_blocks));
+  const bool rewrites = needs_rewriting(format, false);
+  const uint64_t n_read =
+      rewrites ? rewrite_blocks(format, false, blocks, n_blocks, rewritten.data()) : n_blocks;
+  kernels.unpack(rewrites ? rewritten.data() : blocks, n_read,
+                 {bytes.data(), w.scales.data(), w.minima.data()});
   std::vector<float> numbers(n_numbers);
   dequantize(format, Out::kFloat32, Store::kPlain, false, blocks, n_blocks, numbers.data());
   use_isa(isa.c_str());
