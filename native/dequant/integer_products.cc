@@ -142,6 +142,7 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
   affine_ = facts.affine;
   kind_ = facts.kind;
   level_bytes_ = static_cast<uint64_t>(facts.level_bytes);
+  nibbles_ = facts.nibbles;
   narrows_ = facts.kind == kernels_.level_tiles.narrow_kind;
   tile_bytes_ = narrows_ ? 1 : level_bytes_;
   const uint64_t row_bytes = columns / format.block_elements * format.block_bytes;
@@ -270,10 +271,10 @@ void IntegerProducts::pack_words(const float* x, float* packed, uint64_t tile, u
 }
 
 /** Unpacks blocks; by way of `rewritten` those that kernels cannot read. */
-void IntegerProducts::unpack(const uint8_t* blocks, uint64_t n_blocks, uint8_t* rewritten,
+void IntegerProducts::unpack(Unpacker unpack, const uint8_t* blocks, uint64_t n_blocks, uint8_t* rewritten,
                              const UnpackedCodes& to) const {
   if (rewrites_) n_blocks = rewrite_blocks(format_, big_endian_, blocks, n_blocks, rewritten);
-  kernels_.formats[format_.index].unpack(rewrites_ ? rewritten : blocks, n_blocks, to);
+  unpack(rewrites_ ? rewritten : blocks, n_blocks, to);
 }
 
 void IntegerProducts::multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
@@ -389,42 +390,74 @@ void IntegerProducts::prepare(const uint8_t* rows, uint64_t n_rows, float* scrat
 void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns,
                            const TileMemory& memory, const TileRows& to) const {
   const uint64_t row_blocks = columns_ / format_.block_elements, row_bytes = row_blocks * format_.block_bytes;
-  const auto n_tile_rows = static_cast<uint64_t>(kernels_.level_tiles.rows);
+  const LevelTiles& tiles = kernels_.level_tiles;
+  const FormatKernels& of_format = kernels_.formats[format_.index];
+  const auto n_tile_rows = static_cast<uint64_t>(tiles.rows);
+  // Rows that a tile lacks cannot be read.
+  const bool has_nibbles =
+      tiles.transpose_nibbles != nullptr && of_format.unpack_scales != nullptr && n_rows == n_tile_rows;
+  const Unpacker unpacker = has_nibbles ? of_format.unpack_scales : of_format.unpack;
   const uint64_t stride_runs = runs_in(memory.stride);
   const RunOrder order(runs_in(n_columns));
   const auto rows_from = [&](uint64_t row) {
     return UnpackedCodes{memory.rows.bytes + row * memory.stride * level_bytes_,
                          memory.rows.scales + row * stride_runs, memory.rows.minima + row * stride_runs};
   };
-  const LevelTiles& tiles = kernels_.level_tiles;
   const RowTransposer transpose =
       narrows_ ? tiles.narrow[affine_ ? 1 : 0][run_ / 32] : tiles.transpose[run_ * level_bytes_ / 32];
+  const uint64_t tile_run_bytes = run_ * tile_bytes_ * n_tile_rows;
+  const auto levels_of = [&](uint64_t run) { return to.w + order.position(run) * tile_run_bytes; };
   const auto transpose_floats = [&](const float* from, uint64_t n_runs, float* to) {
     for (uint64_t i = 0; i < n_runs; i += 4) {
-      kernels_.level_tiles.transpose_scales(reinterpret_cast<const uint8_t*>(from + i), 4 * stride_runs,
-                                            reinterpret_cast<uint8_t*>(to + i * n_tile_rows));
+      tiles.transpose_scales(reinterpret_cast<const uint8_t*>(from + i), 4 * stride_runs,
+                             reinterpret_cast<uint8_t*>(to + i * n_tile_rows));
     }
   };
   for (uint64_t part = 0; part < n_columns; part += kPart) {
     const uint64_t n = std::min(kPart, n_columns - part), n_runs = runs_in(n), first = runs_in(part);
+    const uint8_t* blocks = rows + (start + part) / format_.block_elements * format_.block_bytes;
     if (columns_ <= kPart) {
       for (uint64_t r = 0, at_once = rows_at_once(columns_); r < n_rows; r += at_once) {
-        unpack(rows + r * row_bytes, std::min(at_once, n_rows - r) * row_blocks, memory.rewritten,
+        unpack(unpacker, rows + r * row_bytes, std::min(at_once, n_rows - r) * row_blocks, memory.rewritten,
                rows_from(r));
       }
     } else {
-      const uint8_t* blocks = rows + (start + part) / format_.block_elements * format_.block_bytes;
       const uint64_t n_blocks = n / format_.block_elements;
-      for (uint64_t r = 0; r < n_rows; ++r, blocks += row_bytes) {
-        unpack(blocks, n_blocks, memory.rewritten, rows_from(r));
+      for (uint64_t r = 0; r < n_rows; ++r) {
+        unpack(unpacker, blocks + r * row_bytes, n_blocks, memory.rewritten, rows_from(r));
       }
     }
-    for (uint64_t r = 0; r < n_runs; ++r) {
-      transpose(memory.rows.bytes + r * run_ * level_bytes_, memory.stride * level_bytes_,
-                to.w + order.position(first + r) * run_ * tile_bytes_ * n_tile_rows);
+    if (has_nibbles) {
+      transpose_nibbles(blocks, row_bytes, first, n_runs, levels_of);
+    } else {
+      for (uint64_t r = 0; r < n_runs; ++r) {
+        transpose(memory.rows.bytes + r * run_ * level_bytes_, memory.stride * level_bytes_,
+                  levels_of(first + r));
+      }
     }
     transpose_floats(memory.rows.scales, n_runs, to.scales + first * n_tile_rows);
     if (affine_) transpose_floats(memory.rows.minima, n_runs, to.minima + first * n_tile_rows);
+  }
+}
+
+/** The levels of n_runs runs of all rows of a tile, from their blocks: half as many words are transposed. */
+template <class LevelsOf>
+void IntegerProducts::transpose_nibbles(const uint8_t* blocks, uint64_t row_bytes, uint64_t first,
+                                        uint64_t n_runs, LevelsOf levels_of) const {
+  const uint64_t half_bytes = run_ / 2 * static_cast<uint64_t>(kernels_.level_tiles.rows);
+  const uint64_t runs_of_block = format_.block_elements / run_;
+  for (uint64_t block = 0; block < n_runs; block += runs_of_block, blocks += format_.block_bytes) {
+    const uint8_t* nibbles = blocks + nibbles_.first;
+    for (uint64_t r = 0; r < runs_of_block; ++r, nibbles += run_ / 2) {
+      const uint64_t run = first + block + r;
+      uint8_t *low = levels_of(run), *high = low + half_bytes;
+      if (nibbles_.pairs_runs) {
+        const uint64_t half = (r & 1) * half_bytes;
+        low = levels_of(run & ~uint64_t{1}) + half;
+        high = levels_of(run | 1) + half;
+      }
+      kernels_.level_tiles.transpose_nibbles(nibbles, row_bytes, low, high);
+    }
   }
 }
 

@@ -31,13 +31,11 @@
 #include <cstdint>
 
 #include "dequant/formats.h"
+#include "dequant/isa/kernel_table.h"
 
 namespace gguf {
 
 struct CodeFacts;
-struct KernelTable;
-struct RoundedVector;
-struct UnpackedCodes;
 
 /** Those for products of rows of a format with n vectors: `kernels`, or the set that it is based on. */
 const KernelTable& kernels_for_products(const KernelTable& kernels, const Format& format, uint64_t columns,
@@ -85,7 +83,8 @@ class IntegerProducts {
   void pack_for_tiles(const float* x, float* packed, uint64_t tile, uint64_t end) const;
   template <uint64_t kRun, uint64_t kWord, class Number>
   void pack_words(const float* x, float* packed, uint64_t tile, uint64_t end) const;
-  void unpack(const uint8_t* blocks, uint64_t n_blocks, uint8_t* rewritten, const UnpackedCodes& to) const;
+  void unpack(Unpacker unpack, const uint8_t* blocks, uint64_t n_blocks, uint8_t* rewritten,
+              const UnpackedCodes& to) const;
   void multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
                      uint64_t y_stride) const;
   RoundedVector rounded_vector(const float* packed) const;
@@ -97,6 +96,9 @@ class IntegerProducts {
   TileRows prepared_rows(float* group, uint64_t start) const;
   void fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns,
             const TileMemory& memory, const TileRows& to) const;
+  template <class LevelsOf>
+  void transpose_nibbles(const uint8_t* blocks, uint64_t row_bytes, uint64_t first, uint64_t n_runs,
+                         LevelsOf levels_of) const;
 
   Format format_;
   const KernelTable& kernels_;
@@ -109,6 +111,7 @@ class IntegerProducts {
   int bias_, kind_;
   uint64_t level_bytes_, tile_bytes_;  // as they are unpacked, and where a tile takes them
   bool narrows_;
+  Nibbles nibbles_;
   bool uses_dots_;       // rather than tiles
   bool reads_prepared_;  // which kernels with other tiles cannot
 };

@@ -65,7 +65,8 @@ KernelTable table_of_this_isa() {
                        simd::kByteVectors,
                        base.word_bytes,
                        {base.transpose[0], base.transpose[1], base.transpose[2]},
-                       base.transpose_scales};
+                       base.transpose_scales,
+                       base.transpose_nibbles};
   return table;
 }
 

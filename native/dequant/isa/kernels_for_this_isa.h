@@ -59,6 +59,7 @@ constexpr FormatKernels format_kernels() {
     if constexpr (simd::kMultipliesCodesInKernels) kernels.multiply_codes = multiply_codes<Block>;
     kernels.most_dots = most_dots<Block>();
     kernels.unpack = unpack_blocks<Block>;
+    kernels.unpack_scales = scale_unpacker<Block>();
     kernels.code_facts = find_code_facts<Block>;
   }
   return kernels;
@@ -75,6 +76,7 @@ constexpr LevelTiles level_tiles(std::integer_sequence<int, kKinds...>) {
   tiles.transpose[1] = transpose_rows<8>;
   tiles.transpose[2] = transpose_rows<16>;
   tiles.transpose_scales = transpose_rows<4>;
+  tiles.transpose_nibbles = simd::kTransposeNibbles;
   return tiles;
 }
 

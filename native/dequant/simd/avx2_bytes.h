@@ -530,26 +530,48 @@ GGUF_INLINE __m256i four_words(const uint8_t* rows, uint64_t stride, int row) {
                                  load128(rows + (row + 4) * stride), 1);
 }
 
-/** Of eight rows; those of the next eight come between two words. */
-GGUF_INLINE void transpose_four(const uint8_t* rows, uint64_t stride, uint8_t* to) {
+/** Of eight rows. */
+GGUF_INLINE void transpose_four(const uint8_t* rows, uint64_t stride, __m256i (&words)[4]) {
   const __m256i r0 = four_words(rows, stride, 0), r1 = four_words(rows, stride, 1),
                 r2 = four_words(rows, stride, 2), r3 = four_words(rows, stride, 3);
   const __m256i a = _mm256_unpacklo_epi32(r0, r1), b = _mm256_unpackhi_epi32(r0, r1),
                 c = _mm256_unpacklo_epi32(r2, r3), d = _mm256_unpackhi_epi32(r2, r3);
-  store256(to, _mm256_unpacklo_epi64(a, c));
-  store256(to + 64, _mm256_unpackhi_epi64(a, c));
-  store256(to + 128, _mm256_unpacklo_epi64(b, d));
-  store256(to + 192, _mm256_unpackhi_epi64(b, d));
+  words[0] = _mm256_unpacklo_epi64(a, c);
+  words[1] = _mm256_unpackhi_epi64(a, c);
+  words[2] = _mm256_unpacklo_epi64(b, d);
+  words[3] = _mm256_unpackhi_epi64(b, d);
 }
 
 template <int kWords>
 GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
   GGUF_UNROLL
   for (int i = 0; i < kWords; i += 4) {
-    transpose_four(rows + 4 * i, stride, to + 64 * i);
-    transpose_four(rows + 8 * stride + 4 * i, stride, to + 64 * i + 32);
+    GGUF_UNROLL
+    for (int k = 0; k < kRowRegisters; ++k) {
+      __m256i words[4];
+      transpose_four(rows + 8 * k * stride + 4 * i, stride, words);
+      GGUF_UNROLL
+      for (int j = 0; j < 4; ++j) store256(to + 32 * (kRowRegisters * (i + j) + k), words[j]);
+    }
   }
 }
+
+/** See NibbleTransposer in kernel_table.h. */
+inline void transpose_nibbles(const uint8_t* rows, uint64_t stride, uint8_t* low, uint8_t* high) {
+  const __m256i mask = _mm256_set1_epi8(15);
+  GGUF_UNROLL
+  for (int k = 0; k < kRowRegisters; ++k) {
+    __m256i words[4];
+    transpose_four(rows + 8 * k * stride, stride, words);
+    GGUF_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      const int at = 32 * (kRowRegisters * j + k);
+      store256(low + at, _mm256_and_si256(words[j], mask));
+      store256(high + at, _mm256_and_si256(_mm256_srli_epi16(words[j], 4), mask));
+    }
+  }
+}
+constexpr auto kTransposeNibbles = transpose_nibbles;
 
 }  // namespace simd
 }  // namespace

@@ -403,16 +403,16 @@ GGUF_INLINE __m512i four_words(const uint8_t* rows, uint64_t stride, int row) {
   return _mm512_inserti32x4(r, load128(rows + (row + 12) * stride), 3);
 }
 
-/** Of 16 rows; words are `step` bytes apart. */
-GGUF_INLINE void transpose_four(const uint8_t* rows, uint64_t stride, uint8_t* to, int step) {
+/** Of 16 rows. */
+GGUF_INLINE void transpose_four(const uint8_t* rows, uint64_t stride, __m512i (&words)[4]) {
   const __m512i r0 = four_words(rows, stride, 0), r1 = four_words(rows, stride, 1),
                 r2 = four_words(rows, stride, 2), r3 = four_words(rows, stride, 3);
   const __m512i a = _mm512_unpacklo_epi32(r0, r1), b = _mm512_unpackhi_epi32(r0, r1),
                 c = _mm512_unpacklo_epi32(r2, r3), d = _mm512_unpackhi_epi32(r2, r3);
-  _mm512_storeu_si512(to, _mm512_unpacklo_epi64(a, c));
-  _mm512_storeu_si512(to + step, _mm512_unpackhi_epi64(a, c));
-  _mm512_storeu_si512(to + 2 * step, _mm512_unpacklo_epi64(b, d));
-  _mm512_storeu_si512(to + 3 * step, _mm512_unpackhi_epi64(b, d));
+  words[0] = _mm512_unpacklo_epi64(a, c);
+  words[1] = _mm512_unpackhi_epi64(a, c);
+  words[2] = _mm512_unpacklo_epi64(b, d);
+  words[3] = _mm512_unpackhi_epi64(b, d);
 }
 
 template <int kWords, int kRegisters = kRowRegisters>
@@ -421,10 +421,30 @@ GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
   for (int i = 0; i < kWords; i += 4) {
     GGUF_UNROLL
     for (int k = 0; k < kRegisters; ++k) {
-      transpose_four(rows + 16 * k * stride + 4 * i, stride, to + 64 * (kRegisters * i + k), 64 * kRegisters);
+      __m512i words[4];
+      transpose_four(rows + 16 * k * stride + 4 * i, stride, words);
+      GGUF_UNROLL
+      for (int j = 0; j < 4; ++j) _mm512_storeu_si512(to + 64 * (kRegisters * (i + j) + k), words[j]);
     }
   }
 }
+
+/** See NibbleTransposer in kernel_table.h. */
+inline void transpose_nibbles(const uint8_t* rows, uint64_t stride, uint8_t* low, uint8_t* high) {
+  const __m512i mask = _mm512_set1_epi8(15);
+  GGUF_UNROLL
+  for (int k = 0; k < kRowRegisters; ++k) {
+    __m512i words[4];
+    transpose_four(rows + 16 * k * stride, stride, words);
+    GGUF_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      const int at = 64 * (kRowRegisters * j + k);
+      _mm512_storeu_si512(low + at, _mm512_and_si512(words[j], mask));
+      _mm512_storeu_si512(high + at, _mm512_and_si512(_mm512_srli_epi16(words[j], 4), mask));
+    }
+  }
+}
+constexpr auto kTransposeNibbles = transpose_nibbles;
 
 }  // namespace simd
 }  // namespace

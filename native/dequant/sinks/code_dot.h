@@ -242,9 +242,6 @@ struct CodeDotSink : TakesCodes<CodeDotSink<Block>> {
   float scales_[8];
 };
 
-template <class T, class... Ts>
-constexpr bool kIsOneOf = (std::is_same_v<T, Ts> || ...);
-
 /** FormatKernels::most_dots: as many as take less time one after the other, decoded each time, than in a
  * tile, which unpacks and transposes rows. Measured for 1,024 and 4,096 columns on an Emerald Rapids and a
  * Zen 4. */

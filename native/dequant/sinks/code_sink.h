@@ -2,11 +2,16 @@
 // tells everything about its format by what it hands to it; CodeFactsSink writes that down.
 #pragma once
 
+#include <type_traits>
+
 #include "dequant/isa/kernel_table.h"
 #include "dequant/kernels/put_blocks.h"
 
 namespace gguf {
 namespace {
+
+template <class T, class... Ts>
+constexpr bool kIsOneOf = (std::is_same_v<T, Ts> || ...);
 
 /** Copies `n` scales, from the i-th on. */
 template <class D>
@@ -164,11 +169,41 @@ struct CodeSink : TakesCodes<CodeSink> {
   GGUF_INLINE void short_group() {}
 };
 
+/** Stores only the scales. */
+struct ScaleSink : TakesCodes<ScaleSink> {
+  UnpackedCodes to;
+  int run = 0;
+
+  GGUF_INLINE explicit ScaleSink(const UnpackedCodes& memory) : to(memory) {}
+
+  template <int kRun, class Number>
+  GGUF_INLINE void take(int at, const Number& number, const simd::Bytes32&) {
+    run = kRun;
+    number.template store_scales<kRun>(at, to.scales, to.minima);
+  }
+  GGUF_INLINE void next_group(int n) {
+    to.scales += n / run;
+    to.minima += n / run;
+  }
+  GGUF_INLINE void short_group() {}
+};
+
 /** An Unpacker of kernel_table.h. */
-template <class Block>
+template <class Block, class Sink = CodeSink>
 void unpack_blocks(const uint8_t* src, uint64_t n_blocks, const UnpackedCodes& to) {
-  CodeSink sink(to);
+  Sink sink(to);
   put_blocks(reinterpret_cast<const Block*>(src), n_blocks, sink);
+}
+
+/** Formats that tiles take from their blocks: those of nibbles, 16 bytes for 32 weights, that most models have. */
+template <class Block>
+constexpr bool kHasNibbles = kIsOneOf<Block, BlockQ4_0, BlockQ4_K>;
+
+template <class Block>
+constexpr Unpacker scale_unpacker() {
+  if constexpr (!std::is_null_pointer_v<decltype(simd::kTransposeNibbles)> && kHasNibbles<Block>)
+    return unpack_blocks<Block, ScaleSink>;
+  return nullptr;
 }
 
 struct CodeFactsSink : TakesCodes<CodeFactsSink> {
@@ -178,7 +213,12 @@ struct CodeFactsSink : TakesCodes<CodeFactsSink> {
   GGUF_INLINE void take(int, const Number&, const simd::Bytes32&) {
     using Levels = typename Number::Levels;
     constexpr int kBias = simd::kByteBias<Levels>, kKind = simd::kByteKind<Levels>;
-    facts = {kRun, Number::kAffine, kBias, simd::kSignedTiles ? 0 : kBias, kKind, simd::kLevelBytes<kKind>};
+    facts.run = kRun;
+    facts.affine = Number::kAffine;
+    facts.bias = kBias;
+    facts.stored_bias = simd::kSignedTiles ? 0 : kBias;
+    facts.kind = kKind;
+    facts.level_bytes = simd::kLevelBytes<kKind>;
   }
   GGUF_INLINE void next_group(int) {}
   GGUF_INLINE void short_group() {}
@@ -192,6 +232,9 @@ CodeFacts find_code_facts() {
   ahead.read(blocks);
   CodeFactsSink sink;
   dequantize(blocks, ahead, sink);
+  if constexpr (kHasNibbles<Block>) {
+    sink.facts.nibbles = {offsetof(Block, q), std::is_same_v<Block, BlockQ4_K>};
+  }
   return sink.facts;
 }
 
