@@ -195,7 +195,8 @@ void unpack_blocks(const uint8_t* src, uint64_t n_blocks, const UnpackedCodes& t
   put_blocks(reinterpret_cast<const Block*>(src), n_blocks, sink);
 }
 
-/** Formats that tiles take from their blocks: those of nibbles, 16 bytes for 32 weights, that most models have. */
+/** Formats that tiles take from their blocks: those of nibbles, 16 bytes for 32 weights, that most models
+ * have. */
 template <class Block>
 constexpr bool kHasNibbles = kIsOneOf<Block, BlockQ4_0, BlockQ4_K>;
 
