@@ -146,8 +146,9 @@ struct TakesCodes {
   GGUF_INLINE Sink& sink() { return static_cast<Sink&>(*this); }
 };
 
-/** Stores codes; a short group is stored whole. */
-struct CodeSink : TakesCodes<CodeSink> {
+/** Stores codes, or only their scales; a short group is stored whole. */
+template <bool kScalesOnly>
+struct CodeSink : TakesCodes<CodeSink<kScalesOnly>> {
   UnpackedCodes to;
   int run = 0, level_bytes = 0;
 
@@ -158,7 +159,7 @@ struct CodeSink : TakesCodes<CodeSink> {
     run = kRun;
     using Levels = typename Number::Levels;
     level_bytes = simd::kLevelBytes<simd::kByteKind<Levels>>;
-    simd::store_bytes<Levels>(to.bytes + at * level_bytes, bytes);
+    if constexpr (!kScalesOnly) simd::store_bytes<Levels>(to.bytes + at * level_bytes, bytes);
     number.template store_scales<kRun>(at, to.scales, to.minima);
   }
   GGUF_INLINE void next_group(int n) {
@@ -169,29 +170,10 @@ struct CodeSink : TakesCodes<CodeSink> {
   GGUF_INLINE void short_group() {}
 };
 
-/** Stores only the scales. */
-struct ScaleSink : TakesCodes<ScaleSink> {
-  UnpackedCodes to;
-  int run = 0;
-
-  GGUF_INLINE explicit ScaleSink(const UnpackedCodes& memory) : to(memory) {}
-
-  template <int kRun, class Number>
-  GGUF_INLINE void take(int at, const Number& number, const simd::Bytes32&) {
-    run = kRun;
-    number.template store_scales<kRun>(at, to.scales, to.minima);
-  }
-  GGUF_INLINE void next_group(int n) {
-    to.scales += n / run;
-    to.minima += n / run;
-  }
-  GGUF_INLINE void short_group() {}
-};
-
 /** An Unpacker of kernel_table.h. */
-template <class Block, class Sink = CodeSink>
+template <class Block, bool kScalesOnly = false>
 void unpack_blocks(const uint8_t* src, uint64_t n_blocks, const UnpackedCodes& to) {
-  Sink sink(to);
+  CodeSink<kScalesOnly> sink(to);
   put_blocks(reinterpret_cast<const Block*>(src), n_blocks, sink);
 }
 
@@ -203,7 +185,7 @@ constexpr bool kHasNibbles = kIsOneOf<Block, BlockQ4_0, BlockQ4_K>;
 template <class Block>
 constexpr Unpacker scale_unpacker() {
   if constexpr (!std::is_null_pointer_v<decltype(simd::kTransposeNibbles)> && kHasNibbles<Block>)
-    return unpack_blocks<Block, ScaleSink>;
+    return unpack_blocks<Block, true>;
   return nullptr;
 }
 
@@ -214,12 +196,8 @@ struct CodeFactsSink : TakesCodes<CodeFactsSink> {
   GGUF_INLINE void take(int, const Number&, const simd::Bytes32&) {
     using Levels = typename Number::Levels;
     constexpr int kBias = simd::kByteBias<Levels>, kKind = simd::kByteKind<Levels>;
-    facts.run = kRun;
-    facts.affine = Number::kAffine;
-    facts.bias = kBias;
-    facts.stored_bias = simd::kSignedTiles ? 0 : kBias;
-    facts.kind = kKind;
-    facts.level_bytes = simd::kLevelBytes<kKind>;
+    facts = {kRun,  Number::kAffine,          kBias, simd::kSignedTiles ? 0 : kBias,
+             kKind, simd::kLevelBytes<kKind>, {}};
   }
   GGUF_INLINE void next_group(int) {}
   GGUF_INLINE void short_group() {}
