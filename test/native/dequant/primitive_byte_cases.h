@@ -1,4 +1,4 @@
-// Cases of the primitives of levels as bytes; and what all cases use.
+// Cases of products of levels as bytes; and what all cases use.
 #pragma once
 
 #include "test/native/dequant/primitives.h"
@@ -14,31 +14,9 @@ namespace cases {
 using Input = test::PrimitiveInput;
 using Output = test::PrimitiveOutput;
 
-/** Some rows of a codebook: their numbers are below a power of two, kRows. */
-template <const auto& kBook, int kRows, int kCount>
-simd::BookRows<kBook, kCount> some_rows(const uint8_t* p) {
-  simd::BookRows<kBook, kCount> rows;
-  for (int i = 0; i < kCount; ++i) rows.number[i] = word16(p + 2 * i) & (kRows - 1);
-  rows.find();
-  return rows;
-}
-
-// ---- bytes: without what a set adds to levels
-
-/** What it has added to those that it stores. */
+/** What a set has added to levels that it stores. */
 template <class Levels>
 constexpr int kStoredBias = simd::kSignedTiles ? 0 : simd::kByteBias<Levels>;
-
-template <class Levels>
-GGUF_INLINE void put_bytes(const simd::Bytes32& bytes, Output& out, int place) {
-  constexpr int kLevelBytes = simd::kLevelBytes<simd::kByteKind<Levels>>;
-  uint8_t stored[32 * kLevelBytes];
-  simd::store_bytes<Levels>(stored, bytes);
-  for (int i = 0; i < 32; ++i) {
-    const uint8_t level = stored[kLevelBytes * i];  // multiply_run needs the other bits
-    out.bytes[32 * place + i] = static_cast<uint8_t>(level - kStoredBias<Levels>);
-  }
-}
 
 void largest_of_runs(const Input& in, Output& out) {
   constexpr int kRuns = 5;
@@ -61,104 +39,6 @@ void round_run(const Input& in, Output& out) {
   simd::round_run(x, in.bytes[64] % 2 ? 1 : 0.4f, codes, sums);
   std::memcpy(out.bytes, codes, sizeof codes);
   std::memcpy(out.bytes + sizeof codes, sums, sizeof sums);
-}
-
-template <class Levels, class Values>
-GGUF_INLINE void put_levels(const Values& v, Output& out) {
-  put_bytes<Levels>(simd::level_bytes<Levels>(v, 0), out, 0);
-  put_bytes<Levels>(simd::level_bytes<Levels>(v, 2), out, 1);
-}
-
-template <class Levels>
-void bytes(const Input& in, Output& out) {
-  put_levels<Levels>(simd::values<Levels>(simd::load<Levels::kBits>(in.bytes, ToBytes{})), out);
-}
-
-template <class Levels>
-void bytes_twice(const Input& in, Output& out) {
-  put_levels<Levels>(simd::values<Levels>(simd::load_twice<Levels::kBits>(in.bytes, ToBytes{})), out);
-}
-
-template <class Levels>
-void bytes_of_bits(const Input& in, Output& out) {
-  put_levels<Levels>(simd::values<Levels>(simd::spread_bits<Levels::kBits>(word64(in.bytes), ToBytes{})),
-                     out);
-}
-
-template <class Levels>
-void bytes_of_packed(const Input& in, Output& out) {
-  put_levels<Levels>(simd::values<Levels>(simd::load_packed<Levels::kBits>(in.bytes, ToBytes{})), out);
-}
-
-template <class Levels>
-void bytes_of_nibble_runs(const Input& in, Output& out) {
-  put_levels<Levels>(simd::values<Levels>(simd::load_nibble_runs<Levels::kBits>(in.bytes, ToBytes{})), out);
-}
-
-template <class Levels>
-void bytes_high(const Input& in, Output& out) {
-  put_levels<Levels>(simd::values<Levels>(simd::shift<4>(simd::load<Levels::kBits>(in.bytes, ToBytes{}))),
-                     out);
-}
-
-/** A unit of the codes, and the same unit of their upper bits. */
-template <class Levels, int Stride>
-void bytes_of_runs(const Input& in, Output& out) {
-  const auto codes = simd::load_runs<Levels::kBits, Stride>(in.bytes, ToBytes{});
-  const auto low = simd::values<Levels>(codes);
-  const auto high = simd::values<Levels>(simd::shift<4>(codes));
-  if constexpr (Levels::kBits == 4) {
-    put_bytes<Levels>(simd::level_bytes<Levels>(low, 0, high, 0), out, 0);
-    put_bytes<Levels>(simd::level_bytes<Levels>(low, 1, high, 1), out, 1);
-    put_bytes<Levels>(simd::level_bytes<Levels>(low, 2, high, 2), out, 2);
-    put_bytes<Levels>(simd::level_bytes<Levels>(low, 3, high, 3), out, 3);
-  } else {
-    put_levels<Levels>(low, out);
-  }
-}
-
-/** Any two units. */
-template <class Levels>
-void bytes_of_units(const Input& in, Output& out) {
-  const auto a = simd::values<Levels>(simd::load<Levels::kBits>(in.bytes, ToBytes{}));
-  const auto b = simd::values<Levels>(simd::load<Levels::kBits>(in.bytes + 64, ToBytes{}));
-  put_bytes<Levels>(simd::level_bytes<Levels>(a, 0, b, 0), out, 0);
-  put_bytes<Levels>(simd::level_bytes<Levels>(a, 3, b, 1), out, 1);
-  put_bytes<Levels>(simd::level_bytes<Levels>(a, 2, b, 3), out, 2);
-  put_bytes<Levels>(simd::level_bytes<Levels>(a, 1, b, 2), out, 3);
-}
-
-template <class Levels, int A, int B, int Mask>
-void bytes_shifted(const Input& in, Output& out) {
-  const auto a = simd::load<Levels::kBits>(in.bytes, ToBytes{}),
-             b = simd::load_twice<Levels::kBits>(in.bytes + 64, ToBytes{});
-  put_levels<Levels>(simd::values<Levels>(simd::select<Mask>(a, simd::shift_halves<A, B>(b))), out);
-}
-
-template <int Digit>
-void bytes_of_trits(const Input& in, Output& out) {
-  auto t = simd::load_trits(in.bytes, ToBytes{});
-  for (int i = 0; i < Digit; ++i) t = simd::times3(t);
-  put_levels<Ternary>(simd::values<Ternary>(simd::top_trits(t)), out);
-}
-
-template <class Levels, const auto& kBook, int kRows>
-void bytes_of_rows8(const Input& in, Output& out) {
-  const auto rows = some_rows<kBook, kRows, 32>(in.bytes);
-  const int first = 8 * (in.bytes[72] & 3);
-  put_levels<Levels>(simd::values<Levels>(simd::gather8<Levels>(rows, first, in.bytes + 64, ToBytes{})), out);
-}
-
-template <class Levels, const auto& kBook, int kRows>
-void bytes_of_rows16(const Input& in, Output& out) {
-  const auto rows = some_rows<kBook, kRows, 64>(in.bytes);
-  const int first = 16 * (in.bytes[136] & 3);
-  put_levels<Levels>(simd::values<Levels>(simd::gather16<Levels>(rows, first, in.bytes + 128, ToBytes{})),
-                     out);
-}
-
-void signed_bytes(const Input& in, Output& out) {
-  put_levels<Signed8>(SignedBytes{in.bytes}, out);
 }
 
 /** A vector of int8: any but -128. */

@@ -1,7 +1,7 @@
 // Primitives of simd/ on their own, with the template arguments that kernels use: those of numbers, whose
-// edges random blocks seldom have, and those of bytes. The primitives of codes and levels have no edges:
-// Isa.EqualsScalarForAnyBytes compares them in the kernels of all formats. Included once by each
-// primitives_*.cc, after an instruction set; see primitives.h.
+// edges random blocks seldom have, and products of bytes, which some sets emulate here. The primitives of
+// codes and levels have no edges: Isa.EqualsScalarForAnyBytes and IntegerRowProducts compare them in the
+// kernels of all formats. Included once by each primitives_*.cc, after an instruction set; see primitives.h.
 #pragma once
 
 #include "test/native/dequant/primitive_byte_cases.h"
@@ -207,40 +207,8 @@ constexpr Kind kFloat32 = Kind::kFloat32, kBytes = Kind::kBytes;
   { #__VA_ARGS__, kind, __VA_ARGS__ }
 
 constexpr test::PrimitiveCase kCases[] = {
-    CASE(kBytes, bytes<Unsigned<2>>),
-    CASE(kBytes, bytes<Unsigned<4>>),
-    CASE(kBytes, bytes<Offset<3>>),
-    CASE(kBytes, bytes<Offset<4>>),
-    CASE(kBytes, bytes<Offset<6>>),
-    CASE(kBytes, bytes<Ternary>),
-    CASE(kBytes, bytes<Nonlinear4>),
-    CASE(kBytes, bytes_twice<Unsigned<5>>),
-    CASE(kBytes, bytes_of_bits<Sign>),
     CASE(kBytes, largest_of_runs),
     CASE(kBytes, round_run),
-    CASE(kBytes, bytes_of_packed<Ternary>),
-    CASE(kBytes, bytes_of_nibble_runs<Fp4>),
-    CASE(kBytes, bytes_high<Unsigned<4>>),
-    CASE(kBytes, bytes_of_runs<Offset<4>, 18>),
-    CASE(kBytes, bytes_of_runs<Unsigned<4>, 20>),
-    CASE(kBytes, bytes_of_runs<Fp4, 17>),
-    CASE(kBytes, bytes_of_runs<Nonlinear4, 16>),
-    CASE(kBytes, bytes_of_runs<Offset<5>, 22>),
-    CASE(kBytes, bytes_of_runs<Unsigned<5>, 24>),
-    CASE(kBytes, bytes_of_units<Ternary>),
-    CASE(kBytes, bytes_of_units<Offset<5>>),
-    CASE(kBytes, bytes_shifted<Offset<6>, 0, 2, 15>),
-    CASE(kBytes, bytes_shifted<Offset<6>, -4, -2, 15>),
-    CASE(kBytes, bytes_shifted<Offset<3>, 0, 4, 3>),
-    CASE(kBytes, bytes_shifted<Unsigned<5>, -3, -1, 15>),
-    CASE(kBytes, bytes_of_trits<0>),
-    CASE(kBytes, bytes_of_trits<4>),
-    CASE(kBytes, bytes_of_rows8<Iq2, kIq2xxsBook, 256>),
-    CASE(kBytes, bytes_of_rows8<Iq2, kIq2xsBook, 512>),
-    CASE(kBytes, bytes_of_rows8<Iq2, kIq2sBook, 1024>),
-    CASE(kBytes, bytes_of_rows16<Iq3xxs, kIq3xxsBook, 256>),
-    CASE(kBytes, bytes_of_rows16<Iq3s, kIq3sBook, 512>),
-    CASE(kBytes, signed_bytes),
     CASE(kFloat32, dot<Unsigned<4>, 32>),
     CASE(kFloat32, dot<Offset<6>, 16>),
     CASE(kFloat32, dot<Iq3xxs, 32>),
