@@ -118,9 +118,21 @@ BOCHS
 echo continue >"$scratch/debugger-commands" # Debian's Bochs has a debugger, which starts it stopped.
 touch "$scratch/console" "$scratch/stdout"
 # Bochs ignores SIGTERM, hence the second signal a second later.
-TERM=vt100 timeout --kill-after=1 "$time_limit" bochs-bin -q -f "$scratch/bochsrc" \
-  -rc "$scratch/debugger-commands" </dev/null >"$scratch/bochs.out" 2>&1 &
-emulator=$!
+start_emulator() {
+  TERM=vt100 timeout --kill-after=1 "$time_limit" bochs-bin -q -f "$scratch/bochsrc" \
+    -rc "$scratch/debugger-commands" </dev/null >"$scratch/bochs.out" 2>&1 &
+  emulator=$!
+}
+start_emulator
+# Now and then the machine does not start. It takes half a minute, if others are at work two.
+for ((waited = 0; waited < 300; waited++)); do
+  if [[ -s $scratch/stdout ]] || ! kill -0 "$emulator" 2>/dev/null; then break; fi
+  sleep 1
+done
+if [[ ! -s $scratch/stdout ]] && kill "$emulator" 2>/dev/null; then
+  wait "$emulator" || true
+  start_emulator
+fi
 
 tail -n +1 -s 0.2 -f --pid="$emulator" "$scratch/stdout" &
 tail -n +1 -s 0.2 -f --pid="$emulator" "$scratch/console" | sed -u "s/\r\$//; /^$status_line/,\$d" >&2 &
