@@ -227,12 +227,15 @@ void IntegerProducts::pack_for_dots(const float* x, float* packed) const {
 
 template <uint64_t kRun, class Number>
 void IntegerProducts::pack_for_tiles(const float* x, float* packed, uint64_t tile, uint64_t end) const {
+#if defined(__aarch64__) || defined(_M_ARM64)
+  constexpr uint64_t kLongWord = 8;  // of neon_i8mm
+#else
+  constexpr uint64_t kLongWord = kRun * sizeof(Number);  // of AMX
+#endif
   if (kernels_.level_tiles.word_bytes == 4) {
     pack_words<kRun, 4, Number>(x, packed, tile, end);
-  } else if (kernels_.level_tiles.word_bytes == 8) {
-    pack_words<kRun, 8, Number>(x, packed, tile, end);
   } else {
-    pack_words<kRun, kRun * sizeof(Number), Number>(x, packed, tile, end);
+    pack_words<kRun, kLongWord, Number>(x, packed, tile, end);
   }
 }
 
