@@ -172,12 +172,12 @@ constexpr int kMaxByteKinds = 5;
 /** What multiplies levels with several vectors. A set that is another one with faster products of levels has
  * its own, and says all of it: nothing of this is inherited unseen. */
 struct LevelTiles {
-  CodeTileMultipliers of[2][kMaxByteKinds];  // for runs of 16, and of 32; [CodeFacts::kind]
-  int rows, vectors;                         // of a tile; of vectors, at most
-  uint64_t word_bytes;                       // see CodeTile::x: 4, 8 or 32 (whole runs)
-  RowTransposer transpose[3];                // 16, 32 and 64 bytes of each row, as the tiles take them
-  RowTransposer transpose_scales;            // four of each row
-  NibbleTransposer transpose_nibbles;        // nullptr: rows are unpacked before they are transposed
+  CodeTileMultipliers of[2][kMaxByteKinds];      // for runs of 16, and of 32; [CodeFacts::kind]
+  int rows, vectors;                             // of a tile; of vectors, at most
+  uint64_t word_bytes;                           // see CodeTile::x: 4, 8 or 32 (whole runs)
+  RowTransposer transpose[3];                    // 16, 32 and 64 bytes of each row, as the tiles take them
+  RowTransposer transpose_scales;                // four of each row
+  NibbleTransposer transpose_nibbles = nullptr;  // nullptr: rows are unpacked before they are transposed
   // Levels of this kind are unpacked with 16 bits, but a tile takes bytes. Without minima, kNarrowBias is
   // added.
   int narrow_kind = -1;
