@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { ByteWriter } from "../support/byte-writer";
 import { at, blocks, EVIL, expectFailure, floats, json, output, run, writeModel } from "../support/cli";
-import { arr, type GgufSpec, i32, str, type TypedValue, u16, u32 } from "../support/gguf-writer";
+import { arr, type GgufSpec, splitKeys, str, type TypedValue, u32 } from "../support/gguf-writer";
 import { projectRoot } from "../support/paths";
 import { writeSparseGguf } from "../support/sparse-file";
 
@@ -69,11 +69,6 @@ test("of the whole: computed from the documented lines", async () => {
 });
 
 describe("layout does not change it", () => {
-  const split = [
-    ["split.no", u16(0)],
-    ["split.count", u16(1)],
-    ["split.tensors.count", i32(3)],
-  ] as const;
   const layouts: Record<string, GgufSpec> = {
     "another alignment": { ...model, alignment: 4096 },
     "the usual alignment, written down": { ...model, alignment: 32 },
@@ -81,7 +76,7 @@ describe("layout does not change it", () => {
     "version 1": { ...model, version: 1 },
     "another order of keys": { ...model, metadata: [...metadata].reverse() },
     "another order of tensors": { ...model, tensors: [...tensors].reverse() },
-    "keys about splits": { ...model, metadata: [...metadata, ...split] },
+    "keys about splits": { ...model, metadata: [...metadata, ...splitKeys(0, 1, 3)] },
   };
   for (const [name, spec] of Object.entries(layouts)) {
     test(name, async () => assert.equal(await wholeOf(spec), whole));

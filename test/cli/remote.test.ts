@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { parse } from "gguf-native";
 import { readNpy } from "../support/array-files";
 import { at, blocks, expectFailure, expectTidy, floats, json, output, run } from "../support/cli";
-import { i32, u16, writeGguf } from "../support/gguf-writer";
+import { splitKeys, writeGguf } from "../support/gguf-writer";
 import { answerRange, type Handler, rangeOf, rangesOf, serve } from "../support/range-server";
 import { sampleModel } from "../support/sample-model";
 
@@ -51,11 +51,7 @@ describe("inspect", () => {
   });
   test("one file of a split model alone", async () => {
     const shard = writeGguf({
-      metadata: [
-        ["split.no", u16(0)],
-        ["split.count", u16(2)],
-        ["split.tensors.count", i32(2)],
-      ],
+      metadata: splitKeys(0, 2, 2),
       tensors: [floats("t", [1])],
     });
     const { url } = await serve(rangesOf(shard));

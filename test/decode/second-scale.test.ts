@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { dequantizeSync, GgufWriter, open, openRemote, openSync, parse } from "gguf-native";
 import { Llama } from "../../examples/llama/model";
 import { at, blocks, floats, json, output, writeModel } from "../support/cli";
-import { i32, str, u16, writeGguf } from "../support/gguf-writer";
+import { splitKeys, str, writeGguf } from "../support/gguf-writer";
 import { rangesOf, serve } from "../support/range-server";
 import { sampleModel } from "../support/sample-model";
 
@@ -65,12 +65,7 @@ test("is found in the other files of a split model", async () => {
   ];
   for (const [no, of] of shards.entries()) {
     writeModel(`split-0000${no + 1}-of-00003.gguf`, {
-      metadata: [
-        ...(no === 0 ? [["general.architecture", str("test")] as const] : []),
-        ["split.no", u16(no)],
-        ["split.count", u16(3)],
-        ["split.tensors.count", i32(4)],
-      ],
+      metadata: [...(no === 0 ? [["general.architecture", str("test")] as const] : []), ...splitKeys(no, 3, 4)],
       tensors: of,
     });
   }

@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import { GgufError, type GgufFile, open, openSync, parse } from "gguf-native";
-import { type GgufSpec, i32, str, type TypedValue, u16, u32, u64, writeGguf } from "../support/gguf-writer";
+import { type GgufSpec, splitKeys, str, type TypedValue, u16, u32, u64, writeGguf } from "../support/gguf-writer";
 import { needsAddon } from "../support/needs-addon";
 import { temporaryFolder } from "../support/paths";
 
@@ -26,18 +26,13 @@ function tensor(name: string, ...values: number[]) {
 
 /** Shard `no` of a model of five tensors: two, two, one. */
 function shard(no: number, spec: GgufSpec = {}): Uint8Array {
-  const split: Entry[] = [
-    ["split.no", u16(no)],
-    ["split.count", u16(COUNT)],
-    ["split.tensors.count", i32(5)],
-  ];
   const model: Entry[] = no === 0 ? [["general.architecture", str("test")]] : [];
   const tensors = [
     [tensor("a", 1, 2, 3, 4), tensor("b", 5, 6)],
     [tensor("c", 7, 8), tensor("d", 9, 10)],
     [tensor("e", 11, 12)],
   ][no]!;
-  return writeGguf({ metadata: [...model, ...split], tensors, ...spec });
+  return writeGguf({ metadata: [...model, ...splitKeys(no, COUNT, 5)], tensors, ...spec });
 }
 
 const nameOf = (no: number, count = COUNT) =>
@@ -210,21 +205,16 @@ describe("refused", () => {
   refuses("a shard that was cut off", [2, cut], ["TRUNCATED", 2, /tensor 'e'/]);
   const asFirst = /shard 1 \(split\.no is 0\), but its name says shard 2/;
   refuses("a duplicate under another's name", [1, shard(0)], ["INVALID", 1, asFirst], [0, 2]);
-  const split = (no: number, count: number, tensors: number): Entry[] => [
-    ["split.no", u16(no)],
-    ["split.count", u16(count)],
-    ["split.tensors.count", i32(tensors)],
-  ];
   const other = ["general.architecture", str("other")] as const;
   for (const [what, no, spec, message, at = no, from = [0]] of [
-    ["with 4 shards", 1, { metadata: split(1, 4, 5) }, /one of 4 shards .* does not belong/, 1, [0, 2]],
-    ["with 6 tensors", 1, { metadata: split(1, 3, 6) }, /with 6 tensors .* does not belong/],
-    ["of another architecture", 1, { metadata: [...split(1, 3, 5), other] }, /architecture is other, not test/],
+    ["with 4 shards", 1, { metadata: splitKeys(1, 4, 5) }, /one of 4 shards .* does not belong/, 1, [0, 2]],
+    ["with 6 tensors", 1, { metadata: splitKeys(1, 3, 6) }, /with 6 tensors .* does not belong/],
+    ["of another architecture", 1, { metadata: [...splitKeys(1, 3, 5), other] }, /architecture is other, not test/],
     ["in another byte order", 1, { byteOrder: "big" }, /byte order/],
     ["of a whole model", 2, { metadata: [] }, /not a shard of a split model; it does not belong/, 2, [0, 1]],
     ["that has another's tensor", 2, { tensors: [tensor("a", 0, 0)] }, /'a' that is also in .*00001-of-00003/],
     ["without tensors", 2, { tensors: [] }, /4 tensors together, but split\.tensors\.count is 5/, 0],
-    ["of an impossible number", 0, { metadata: split(3, 3, 5) }, /split\.no is 3, but split\.count is 3/],
+    ["of an impossible number", 0, { metadata: splitKeys(3, 3, 5) }, /split\.no is 3, but split\.count is 3/],
     ["without its number", 0, { metadata: [["split.count", u16(3)]] }, /no split\.no/],
     ["whose count is text", 0, { metadata: [["split.count", str("3")]] }, /split\.count must be a whole number/],
   ] as [what: string, no: number, spec: GgufSpec, message: RegExp, at?: number, from?: number[]][]) {

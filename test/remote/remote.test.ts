@@ -7,7 +7,7 @@ import { describe, test } from "node:test";
 import { inspect } from "node:util";
 import { openRemote, parse } from "gguf-native";
 import { start } from "../support/child";
-import { arr, i32, str, u16, u32, writeGguf } from "../support/gguf-writer";
+import { arr, splitKeys, str, u32, writeGguf } from "../support/gguf-writer";
 import { goldenPath } from "../support/golden";
 import { temporaryFolder } from "../support/paths";
 import { answerRange, freePort, type Handler, rangeOf, rangesOf, serve } from "../support/range-server";
@@ -129,12 +129,7 @@ describe("a server that supports ranges", () => {
   test("split models open as one", async () => {
     const shard = (no: number, tensors: Parameters<typeof writeGguf>[0] & object) =>
       writeGguf({
-        metadata: [
-          ["general.architecture", str("test")],
-          ["split.no", u16(no)],
-          ["split.count", u16(2)],
-          ["split.tensors.count", i32(2)],
-        ],
+        metadata: [["general.architecture", str("test")], ...splitKeys(no, 2, 2)],
         ...tensors,
       });
     const tensor = (name: string, value: number) => ({

@@ -6,7 +6,7 @@ import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { openRemote } from "gguf-native";
-import { i32, u16, writeGguf } from "../support/gguf-writer";
+import { splitKeys, writeGguf } from "../support/gguf-writer";
 import { answerRange, serve } from "../support/range-server";
 import { content, expectSame, isRemoteError } from "../support/remote-model";
 
@@ -14,11 +14,7 @@ describe("models of many shards", () => {
   /** The content of shard `no` of `count`, each with one tensor. */
   const shard = (no: number, count: number) =>
     writeGguf({
-      metadata: [
-        ["split.no", u16(no)],
-        ["split.count", u16(count)],
-        ["split.tensors.count", i32(count)],
-      ],
+      metadata: splitKeys(no, count, count),
       tensors: [{ name: `t${no}`, type: 24, shape: [1], bytes: Uint8Array.of(no) }],
     });
   const noOf = (request: IncomingMessage) => Number(/-(\d{5})-of-/.exec(request.url!)![1]) - 1;

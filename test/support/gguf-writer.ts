@@ -65,6 +65,15 @@ export function valueTypeNumber(type: ValueType): number {
   return VALUE_TYPES.indexOf(type);
 }
 
+/** The keys of shard `no` of a split model. */
+export function splitKeys(no: number, count: number, tensors: number): [string, TypedValue][] {
+  return [
+    ["split.no", u16(no)],
+    ["split.count", u16(count)],
+    ["split.tensors.count", i32(tensors)],
+  ];
+}
+
 /** Builds a GGUF file in memory. */
 export function writeGguf(spec: GgufSpec = {}): Uint8Array {
   const { version = 3, byteOrder = "little", alignment, tensors = [] } = spec;
