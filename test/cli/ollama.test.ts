@@ -3,16 +3,11 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { after, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { at, expectFailure, json, output, run } from "../support/cli";
 import { sampleModel } from "../support/sample-model";
 
-const before = process.env.OLLAMA_MODELS;
 process.env.OLLAMA_MODELS = at("ollama");
-after(() => {
-  if (before === undefined) delete process.env.OLLAMA_MODELS;
-  else process.env.OLLAMA_MODELS = before;
-});
 
 const content = sampleModel();
 const hex = createHash("sha256").update(content).digest("hex");

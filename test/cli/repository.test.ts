@@ -4,12 +4,8 @@ import { afterEach, describe, test } from "node:test";
 import { expectFailure, expectTidy, json, output } from "../support/cli";
 import { type Handler, serve } from "../support/range-server";
 
-const before = { HF_ENDPOINT: process.env.HF_ENDPOINT, HF_TOKEN: process.env.HF_TOKEN };
 afterEach(() => {
-  for (const [name, value] of Object.entries(before)) {
-    if (value === undefined) delete process.env[name];
-    else process.env[name] = value;
-  }
+  for (const name of ["HF_ENDPOINT", "HF_TOKEN"]) delete process.env[name];
 });
 
 /** A hub that answers so; the command line asks it. */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { GgufFile, type GgufModel, open, RemoteGgufFile, SafetensorsFile } from "gguf-native";
 import { goldenPath } from "../support/golden";
@@ -18,7 +18,6 @@ const checkpoint = safetensorsOf({
 });
 const checkpointPath = join(folder, NAME);
 writeFileSync(checkpointPath, checkpoint);
-const variables = { ...process.env };
 let server = "";
 
 /** For one test. */
@@ -41,9 +40,6 @@ before(() => {
   const layers = [{ mediaType: "application/vnd.ollama.image.model", digest: `sha256:${digest}`, size: golden.length }];
   writeFileSync(join(manifests, "latest"), JSON.stringify({ layers }));
   process.env.OLLAMA_MODELS = folder;
-});
-after(() => {
-  process.env = variables;
 });
 
 const blob = (bytes: Uint8Array, name: string): Blob =>

@@ -153,24 +153,18 @@ test("a folder, its index, a file, a URL of each, and a repository of the hub", 
     else response.writeHead(404).end();
   });
   const url = new URL(server.url).origin;
-  const before = process.env.HF_ENDPOINT;
-  try {
-    await expectShards(await openSafetensors(`${url}/sharded/`));
-    await expectShards(await openSafetensors(new URL(`${url}/sharded/model.safetensors.index.json`)));
-    for (const from of [one, join(one, "model.safetensors"), `${url}/one/`, `${url}/one/model.safetensors`]) {
-      const model = await openSafetensors(from);
-      assert.deepEqual(Array.from(await model.tensor("x").dequantize()), [9]);
-      model.close();
-    }
-    mkdirSync(join(folder, "owner", "name", "resolve"), { recursive: true });
-    process.env.HF_ENDPOINT = url;
-    shards(join("owner", "name", "resolve", "main"));
-    await expectShards(await openSafetensors("hf://owner/name"));
-    await assert.rejects(openSafetensors("hf://owner/other"), { code: "ERR_GGUF_OPEN" });
-  } finally {
-    if (before === undefined) delete process.env.HF_ENDPOINT;
-    else process.env.HF_ENDPOINT = before;
+  await expectShards(await openSafetensors(`${url}/sharded/`));
+  await expectShards(await openSafetensors(new URL(`${url}/sharded/model.safetensors.index.json`)));
+  for (const from of [one, join(one, "model.safetensors"), `${url}/one/`, `${url}/one/model.safetensors`]) {
+    const model = await openSafetensors(from);
+    assert.deepEqual(Array.from(await model.tensor("x").dequantize()), [9]);
+    model.close();
   }
+  mkdirSync(join(folder, "owner", "name", "resolve"), { recursive: true });
+  process.env.HF_ENDPOINT = url;
+  shards(join("owner", "name", "resolve", "main"));
+  await expectShards(await openSafetensors("hf://owner/name"));
+  await assert.rejects(openSafetensors("hf://owner/other"), { code: "ERR_GGUF_OPEN" });
   await assert.rejects(openSafetensors(join(folder, "owner")), { code: "ERR_GGUF_OPEN" });
 });
 
