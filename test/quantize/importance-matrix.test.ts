@@ -1,15 +1,14 @@
 /** Reading importance matrices, in both of llama.cpp's formats, and what is wrong with some. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { type GgmlType, GgufWriter, openSync, quantizeModel, quantizeSync } from "gguf-native";
 import { ImportanceMatrix } from "#dist/quantize-model/importance-matrix";
+import { temporaryFolder } from "../support/paths";
 import { Random } from "../support/random";
 
-const folder = mkdtempSync(join(tmpdir(), "gguf-native-importance-"));
-after(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder();
 const at = (name: string): string => join(folder, name);
 
 interface Sums {
@@ -208,15 +207,12 @@ describe("importance matrices", () => {
 
   const good = oldFormat([{ name: "a.weight", calls: 1, sums: [1, 2] }], int(3), int(1), Buffer.from("x"));
   test("the older format, cut off anywhere", async () => {
-    const whole = [good.length, good.length - 9];
+    // It may end before the number of pieces, or after it.
+    const whole = [good.length - 9, good.length - 5];
     for (let length = 0; length < good.length; length++) {
       if (whole.includes(length)) continue;
-      // After the number of pieces, the name of the text may be missing.
-      if (length === good.length - 5) continue;
-      await assert.rejects(ImportanceMatrix.open(write("cut.dat", good.subarray(0, length))), (error: Error) => {
-        assert.match((error as Error & { code: string }).code, /^ERR_GGUF_(TRUNCATED|INVALID)$/, `${length} bytes`);
-        return true;
-      });
+      const opened = ImportanceMatrix.open(write("cut.dat", good.subarray(0, length)));
+      await assert.rejects(opened, { code: /^ERR_GGUF_(TRUNCATED|INVALID)$/ }, `${length} bytes`);
     }
   });
 

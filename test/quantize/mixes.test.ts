@@ -3,8 +3,6 @@
  * is installed, what it says now is compared, too. Then `GGUF_NATIVE_UPDATE_GOLDEN=1 npm test -- mixes` writes the file again.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { type GgmlType, type GgufFile, ggmlTypes, openSync } from "gguf-native";
@@ -13,12 +11,12 @@ import { chooseTypes, modelFacts } from "#dist/quantize-model/choose-types";
 import { MIXES, type Mix } from "#dist/quantize-model/mixes";
 import { llamaQuantize, noLlamaCpp } from "../support/libllama";
 import { type MixModel, mixModels, mixModelWriter } from "../support/mix-models";
+import { temporaryFolder } from "../support/paths";
 import { assertRecorded, hashOf, writeRecorded } from "../support/recorded";
 
 const isUpdate = process.env.GGUF_NATIVE_UPDATE_GOLDEN === "1";
 const names = Object.keys(MIXES) as (keyof typeof MIXES)[];
-const folder = mkdtempSync(join(tmpdir(), "gguf-native-mixes-"));
-after(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder();
 
 async function open(model: MixModel): Promise<{ path: string; file: GgufFile }> {
   const path = join(folder, "model.gguf");
