@@ -4,12 +4,11 @@ import { createHook } from "node:async_hooks";
 import { before, describe, test } from "node:test";
 import { type AsyncOptions, type DequantizeOptions, dequantize, type GgufFile, parse } from "gguf-native";
 import * as reference from "gguf-native/reference";
-import { gaussianBlocks } from "../support/blocks";
+import { manyBlocks } from "../support/blocks";
 import { lineOf } from "../support/child";
 import { firstDifference } from "../support/compare";
 import { writeGguf } from "../support/gguf-writer";
 import { projectRoot } from "../support/paths";
-import { Random } from "../support/random";
 
 // Enough for several pieces on several threads.
 const ELEMENTS = 2 ** 23;
@@ -18,9 +17,7 @@ let whole: Float32Array;
 let file: GgufFile;
 
 before(() => {
-  const some = gaussianBlocks("Q4_0", 4096, new Random(7));
-  blocks = new Uint8Array((ELEMENTS / 32) * 18);
-  for (let at = 0; at < blocks.length; at += some.length) blocks.set(some, at);
+  blocks = manyBlocks("Q4_0", ELEMENTS / 32);
   whole = reference.dequantizeSync("Q4_0", blocks);
   file = parse(writeGguf({ tensors: [{ name: "t", type: 2, shape: [ELEMENTS], bytes: blocks }] }));
 });
@@ -76,7 +73,7 @@ for (const [name, run] of Object.entries(ways)) {
 
 describe("blocks that JavaScript can take away", () => {
   // Copied in several parts, between turns of the event loop.
-  const bytes = gaussianBlocks("Q8_0", 2 ** 19, new Random(8));
+  const bytes = manyBlocks("Q8_0", 2 ** 19);
   const parsed = (data: Uint8Array) =>
     parse(writeGguf({ tensors: [{ name: "t", type: 8, shape: [2 ** 24], bytes: data }] }));
   const refused = { code: "ERR_GGUF_RANGE", message: /detached/ };

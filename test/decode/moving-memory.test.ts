@@ -18,12 +18,11 @@ import {
   parse,
 } from "gguf-native";
 import * as reference from "gguf-native/reference";
-import { gaussianBlocks } from "../support/blocks";
+import { manyBlocks } from "../support/blocks";
 import { firstDifference } from "../support/compare";
 import { writeGguf } from "../support/gguf-writer";
 import { isWasm } from "../support/needs-addon";
 import { temporaryFolder } from "../support/paths";
-import { Random } from "../support/random";
 
 type Transfer = (this: ArrayBuffer, length?: number) => ArrayBuffer;
 
@@ -58,9 +57,7 @@ let content: Uint8Array;
 let expected: Float32Array;
 
 before(() => {
-  const some = gaussianBlocks("Q8_0", 4096, new Random(17));
-  blocks = new Uint8Array((ELEMENTS / 32) * 34);
-  for (let at = 0; at < blocks.length; at += some.length) blocks.set(some, at);
+  blocks = manyBlocks("Q8_0", ELEMENTS / 32);
   expected = reference.dequantizeSync("Q8_0", blocks);
   content = writeGguf({
     tensors: [{ name: "t", type: 8, shape: [1024, ELEMENTS / 1024], bytes: blocks }],
@@ -77,6 +74,13 @@ function taken(take: (buffer: ArrayBuffer) => ArrayBuffer | undefined, buffer: A
     return undefined;
   }
 }
+
+/** The length of a result, or the code of an error. */
+const outcomeOf = (running: Promise<ArrayLike<number>>): Promise<number | string> =>
+  running.then(
+    ({ length }) => length,
+    ({ code }) => code,
+  );
 
 for (const [how, take] of Object.entries(takes)) {
   describe(`taken away by ${how}`, { skip: take === undefined && "this runtime does not have it" }, () => {
@@ -107,18 +111,14 @@ for (const [how, take] of Object.entries(takes)) {
     for (const [kind, make] of Object.entries(outputs)) {
       test(`an output during work: ${kind}`, async () => {
         using file = openSync(path);
-        const runs = [
+        for (const run of [
           (options: DequantizeOptions & AsyncOptions) => file.tensor("t").dequantize(options),
           (options: DequantizeOptions & AsyncOptions) => dequantize("Q8_0", blocks, options),
-        ];
-        for (const run of runs) {
+        ]) {
           const out = make();
           const running = run({ out });
           const result = taken(take, out.buffer as ArrayBuffer);
-          const outcome = await running.then(
-            (array) => array.length,
-            (error: { code: string }) => error.code,
-          );
+          const outcome = await outcomeOf(running);
           if (out.length === ELEMENTS) {
             assert.equal(outcome, ELEMENTS);
             assert.equal(firstDifference(out, expected), -1);
@@ -161,10 +161,7 @@ describe("resizable memory", () => {
         buffer.resize(ELEMENTS * 4);
         const running = file.tensor("t").dequantize({ out });
         for (const size of sizes) buffer.resize(size);
-        const outcome = await running.then(
-          (array) => array.length,
-          (error: { code: string }) => error.code,
-        );
+        const outcome = await outcomeOf(running);
         if (outcome === ELEMENTS) assert.equal(firstDifference(out, expected), -1);
         else assert.ok(outcome === out.length || outcome === "ERR_GGUF_RANGE", `${outcome} after ${sizes}`);
       }

@@ -7,12 +7,11 @@ import { before, describe, test } from "node:test";
 import { MessageChannel, Worker } from "node:worker_threads";
 import { allocate, dequantize, dequantizeSync, type GgufTensor, matmulSync, openRemote, openSync } from "gguf-native";
 import * as reference from "gguf-native/reference";
-import { gaussianBlocks } from "../support/blocks";
+import { manyBlocks } from "../support/blocks";
 import { emulated } from "../support/emulated";
 import { writeGguf } from "../support/gguf-writer";
 import { needsAddon } from "../support/needs-addon";
 import { temporaryFolder } from "../support/paths";
-import { Random } from "../support/random";
 import { rangesOf, serve } from "../support/range-server";
 import { sanitized } from "../support/sanitized";
 
@@ -26,16 +25,10 @@ const path = join(temporaryFolder(), "model.gguf");
 let content: Uint8Array;
 
 before(() => {
-  const some = gaussianBlocks("Q8_0", 4096, new Random(17));
-  const tensors = Object.entries(sizes).flatMap(([size, bytes]) => {
-    const blocks = new Uint8Array((bytes / 4 / 32) * 34);
-    for (let at = 0; at < blocks.length; at += some.length)
-      blocks.set(some.subarray(0, Math.min(some.length, blocks.length - at)), at);
-    return [
-      { name: size, type: 8, shape: [32, bytes / 4 / 32], bytes: blocks },
-      { name: `${size} of bytes`, type: 24, shape: [bytes], bytes: new Uint8Array(bytes).fill(7) },
-    ];
-  });
+  const tensors = Object.entries(sizes).flatMap(([size, bytes]) => [
+    { name: size, type: 8, shape: [32, bytes / 4 / 32], bytes: manyBlocks("Q8_0", bytes / 4 / 32) },
+    { name: `${size} of bytes`, type: 24, shape: [bytes], bytes: new Uint8Array(bytes).fill(7) },
+  ]);
   content = writeGguf({ tensors });
   writeFileSync(path, content);
 });

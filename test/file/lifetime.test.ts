@@ -8,13 +8,12 @@ import { before, describe, test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { type GgufFile, type OpenOptions, openSync, parse } from "gguf-native";
 import * as reference from "gguf-native/reference";
-import { gaussianBlocks } from "../support/blocks";
+import { manyBlocks } from "../support/blocks";
 import { lineOf, runNode } from "../support/child";
 import { firstDifference } from "../support/compare";
 import { arr, str, type TypedValue, writeGguf } from "../support/gguf-writer";
 import { isWasm, needsAddon } from "../support/needs-addon";
 import { temporaryFolder } from "../support/paths";
-import { Random } from "../support/random";
 import { sanitized } from "../support/sanitized";
 
 const path = join(temporaryFolder(), "model.gguf");
@@ -23,9 +22,7 @@ let content: Uint8Array;
 let expected: Float32Array;
 
 before(() => {
-  const some = gaussianBlocks("Q8_0", 4096, new Random(5));
-  const blocks = new Uint8Array((ELEMENTS / 32) * 34);
-  for (let at = 0; at < blocks.length; at += some.length) blocks.set(some, at);
+  const blocks = manyBlocks("Q8_0", ELEMENTS / 32);
   expected = reference.dequantizeSync("Q8_0", blocks);
   const tensors = [{ name: "t", type: 8, shape: [1024, ELEMENTS / 1024], bytes: blocks }];
   content = writeGguf({ metadata: [["general.name", str("x")]], tensors });

@@ -1,7 +1,7 @@
 /** Random blocks of every type: any bits at all, or with scales as real models have them. */
 import { type GgmlType, ggmlTypes } from "gguf-native/reference";
 import { halfFields } from "./byte-order";
-import type { Random } from "./random";
+import { Random } from "./random";
 
 /** Types with a number of two bytes in a block that is not a binary16 scale. */
 const NOT_HALVES: readonly GgmlType[] = ["BF16", "I16"];
@@ -25,6 +25,15 @@ export function gaussianBlocks(type: GgmlType, count: number, random: Random): U
     if (type === "MXFP4") bytes[at] = 0x7a + random.below(4);
     if (type === "IQ1_M") setSplitHalf(bytes, at + 48, smallHalf(random));
   }
+  return bytes;
+}
+
+/** Many of these, quickly: 4096 of them, again and again. */
+export function manyBlocks(type: GgmlType, count: number): Uint8Array {
+  const { typeSize } = ggmlTypes[type];
+  const some = gaussianBlocks(type, Math.min(count, 4096), new Random(17));
+  const bytes = new Uint8Array(count * typeSize);
+  for (let at = 0; at < bytes.length; at += some.length) bytes.set(some.subarray(0, bytes.length - at), at);
   return bytes;
 }
 
