@@ -31,7 +31,15 @@ const COMMANDS =
 
 writeModel("small.gguf", { tensors: [floats("t", [1, 2, 3, 4])] });
 
+// Counting what is covered would write files, too, which some of these scripts forbid.
+const env = { ...process.env, LLVM_PROFILE_FILE: "/dev/null" };
+const shell = (script: string) => runSync("sh", ["-c", script], { cwd: folder, env });
+const command = `"${process.execPath}" "${bin}"`;
+const needsShell = { skip: process.platform === "win32" && "no sh" };
+
 describe("usage", () => {
+  const wrong = (command: string | string[], message: RegExp) => expectFailure(command, 2, message);
+
   test("--help lists every command, and each has help with examples", async () => {
     for (const args of [["--help"], ["-h"], ["help"]]) {
       const { status, stdout, stderr } = await run(args);
@@ -68,54 +76,42 @@ describe("usage", () => {
     assert.equal(runProcess(args, env).stdout, (await run(args, env)).stdout);
   });
   test("wrong usage exits with 2", async () => {
-    await expectFailure("explode", 2, /unknown command 'explode'/);
-    await expectFailure("--explode", 2, /unknown option '--explode'/);
-    await expectFailure("constructor", 2, /unknown command/);
-    await expectFailure("model.gguf", 2, /Did you mean 'gguf-native inspect model\.gguf'\?/);
+    await wrong("explode", /unknown command 'explode'/);
+    await wrong("--explode", /unknown option '--explode'/);
+    await wrong("constructor", /unknown command/);
+    await wrong("model.gguf", /Did you mean 'gguf-native inspect model\.gguf'\?/);
     for (const command of COMMANDS) {
-      await expectFailure(
-        [command, "--zzyzx", "a"],
-        2,
-        new RegExp(
-          `Unknown option '--zzyzx'; an argument that begins with a dash goes last, after -- \\(see gguf-native ${command} --help\\)$`,
-          "m",
-        ),
-      );
+      const hint = `an argument that begins with a dash goes last, after -- \\(see gguf-native ${command} --help\\)$`;
+      await wrong([command, "--zzyzx", "a"], new RegExp(`Unknown option '--zzyzx'; ${hint}`, "m"));
     }
     for (const command of COMMANDS.filter((name) => !/^(diff|embed|bench|completion|doctor|build)$/.test(name))) {
-      await expectFailure([command], 2, /missing FILE/);
+      await wrong([command], /missing FILE/);
     }
-    await expectFailure("recover a c", 2, /unexpected argument 'c'/);
-    await expectFailure("bench a b", 2, /unexpected argument 'b'/);
+    await wrong("recover a c", /unexpected argument 'c'/);
+    await wrong("bench a b", /unexpected argument 'b'/);
     for (const command of ["doctor", "build"]) {
-      await expectFailure([command, "a"], 2, /unexpected argument 'a'/);
+      await wrong([command, "a"], /unexpected argument 'a'/);
     }
-    await expectFailure("diff", 2, /missing A/);
-    await expectFailure("diff a", 2, /missing B/);
-    await expectFailure("diff a b c", 2, /unexpected argument 'c'/);
+    await wrong("diff", /missing A/);
+    await wrong("diff a", /missing B/);
+    await wrong("diff a b c", /unexpected argument 'c'/);
   });
   test("what was probably meant", async () => {
-    await expectFailure(
-      "inspct",
-      2,
-      /unknown command 'inspct'\. Did you mean 'inspect'\? \(see gguf-native --help\)$/m,
-    );
-    await expectFailure("inspect a.gguf --filter", 2, /gguf-native: --filter needs a value \(see/);
-    await expectFailure("quantize a b --type -x", 2, /--type needs a value; .* is written --type=VALUE \(see/);
+    await wrong("inspct", /unknown command 'inspct'\. Did you mean 'inspect'\? \(see gguf-native --help\)$/m);
+    await wrong("inspect a.gguf --filter", /gguf-native: --filter needs a value \(see/);
+    await wrong("quantize a b --type -x", /--type needs a value; .* is written --type=VALUE \(see/);
     await expectFailure("hash --check none.txt", 1, /: none\.txt: cannot open: no such file or directory$/m);
-    await expectFailure("inspect a --json=1", 2, /: --json takes no value \(see/);
-    await expectFailure("--versoin", 2, /unknown option '--versoin'\. Did you mean '--version'\?/);
-    await expectFailure(
+    await wrong("inspect a --json=1", /: --json takes no value \(see/);
+    await wrong("--versoin", /unknown option '--versoin'\. Did you mean '--version'\?/);
+    await wrong(
       "inspect --jsn a",
-      2,
       /Unknown option '--jsn'\. Did you mean '--json'\? \(see gguf-native inspect --help\)$/m,
     );
-    await expectFailure(
+    await wrong(
       "dequantize a t -o x.npy --dtype f61",
-      2,
       /--dtype must be f32, f16 or bf16, not 'f61'\. Did you mean 'f16'\?/,
     );
-    await expectFailure("help sett", 2, /unknown command 'sett'\. Did you mean 'set'\?/);
+    await wrong("help sett", /unknown command 'sett'\. Did you mean 'set'\?/);
   });
   test("help set is set --help", async () => {
     for (const command of COMMANDS) {
@@ -230,13 +226,8 @@ describe("a line of progress", () => {
   });
 });
 
-describe("standard output and error", { skip: process.platform === "win32" && "no sh" }, () => {
+describe("standard output and error", needsShell, () => {
   writeModel("bad.gguf", { tensors: [floats("t", [Number.NaN])] });
-  // Counting what is covered would write files, too, which some of these scripts forbid.
-  const env = { ...process.env, LLVM_PROFILE_FILE: "/dev/null" };
-  const shell = (script: string) => runSync("sh", ["-c", script], { cwd: folder, env });
-  const command = `"${process.execPath}" "${bin}"`;
-
   test("a full disk is one line and exit code 1", {
     skip: !existsSync("/dev/full") && "no /dev/full",
   }, async () => {
@@ -371,18 +362,10 @@ test("JSON holds nothing that moves a terminal, and loses nothing", async () => 
   }
 });
 
-test("a reader that stops reading is no error", {
-  skip: process.platform === "win32" && "no sh",
-}, async () => {
+test("a reader that stops reading is no error", needsShell, () => {
   const tokens = Array.from({ length: 300_000 }, (_, i) => `token ${i}`);
-  writeModel("tokens.gguf", {
-    metadata: [
-      ["long", arr("string", tokens)],
-      ["x", u32(1)],
-    ],
-  });
-  const command = `"${process.execPath}" "${bin}" inspect --json tokens.gguf; echo "exit $?" >&2`;
-  const { stdout, stderr } = runSync("sh", ["-c", `(${command}) | head -c 10`], { cwd: folder });
+  writeModel("tokens.gguf", { metadata: [["long", arr("string", tokens)]] });
+  const { stdout, stderr } = shell(`(${command} inspect --json tokens.gguf; echo "exit $?" >&2) | head -c 10`);
   assert.equal(stdout.length, 10);
   assert.equal(stderr, "exit 0\n");
 });
