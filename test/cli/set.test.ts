@@ -3,12 +3,11 @@ import assert from "node:assert/strict";
 import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { before, describe, test } from "node:test";
 import { type GgufValueType, openSync } from "gguf-native";
-import { at, EVIL, expectFailure, expectTidy, json, leftovers, output, run } from "../support/cli";
+import { at, EVIL, expectFailure, expectTidy, json, leftovers, output, run, writeModel } from "../support/cli";
 import { arr, f64, str, type TypedValue, u64, writeGguf } from "../support/gguf-writer";
 import { sampleModel } from "../support/sample-model";
 
 writeFileSync(at("original.gguf"), sampleModel());
-const original = openSync(at("original.gguf"));
 let digests: unknown;
 before(async () => {
   digests = (await json("hash original.gguf")).files[0].tensors;
@@ -46,7 +45,7 @@ describe("an existing key", () => {
     await changing(async () => {
       const { ino } = statSync(at("model.gguf"));
       const text = "y".repeat(5000);
-      assert.match(await output("set model.gguf test.text", "x".repeat(5000)), /changed copy\n$/);
+      assert.match(await output("set model.gguf test.text", "x".repeat(5000)), /\nreplaced by a changed copy\n$/);
       assert.notEqual(statSync(at("model.gguf")).ino, ino);
       const copy = statSync(at("model.gguf")).ino;
       assert.match(await output("set model.gguf test.text", text, "--in-place"), /changed in place\n$/);
@@ -56,16 +55,6 @@ describe("an existing key", () => {
     });
     await expectFailure("set model.gguf a 1 --in-place -o b", 2, /either --in-place or --output/);
     await expectFailure("recover", 2, /missing FILE/);
-  });
-  changes("a longer value: a changed copy takes the place of the file", async () => {
-    const { ino } = statSync(at("model.gguf"));
-    const name = "x".repeat(5000);
-    const stdout = await output("set model.gguf general.name", name);
-    assert.match(stdout, /\nreplaced by a changed copy\n$/);
-    assert.notEqual(statSync(at("model.gguf")).ino, ino);
-    assert.deepEqual(found("general.name"), [{ type: "string" }, name]);
-    using file = openSync(at("model.gguf"));
-    assert.deepEqual([...file.metadata.keys()], [...original.metadata.keys()]);
   });
   changes("gets another type with --type", async () => {
     await output("set model.gguf llama.context_length --type uint64 18446744073709551615");
@@ -135,17 +124,9 @@ test("--remove of a key that is absent says so, and still writes OUT", async () 
 describe("several keys at once", () => {
   changes("with values of several kinds, also negative ones", async () => {
     const stdout = await output("set model.gguf a -1 b", "- x", "general.name", "New");
-    assert.equal(
-      stdout,
-      [
-        "+ a  int32  -1",
-        "+ b  string  - x",
-        "- general.name  string  Sample llama, random weights",
-        "+ general.name  string  New",
-        "replaced by a changed copy",
-        "",
-      ].join("\n"),
-    );
+    const added = "+ a  int32  -1\n+ b  string  - x\n";
+    const changed = "- general.name  string  Sample llama, random weights\n+ general.name  string  New\n";
+    assert.equal(stdout, `${added}${changed}replaced by a changed copy\n`);
     assert.deepEqual([found("a")[1], found("b")[1], found("general.name")[1]], [-1, "- x", "New"]);
   });
   test("removed by names and globs, before others are set", async () => {
@@ -153,21 +134,14 @@ describe("several keys at once", () => {
       const args = ["--remove", "tokenizer.*", "--remove=general.name", "tokenizer.ggml.model", "gpt2"];
       await output("set model.gguf", ...args);
       using file = openSync(at("model.gguf"));
-      const keys = [...file.metadata.keys()];
-      assert.deepEqual(
-        keys.filter((key) => key.startsWith("tokenizer.")),
-        ["tokenizer.ggml.model"],
-      );
-      assert.ok(!keys.includes("general.name"));
+      const keys = [...file.metadata.keys()].filter((key) => /^tokenizer|name$/.test(key));
+      assert.deepEqual(keys, ["tokenizer.ggml.model"]);
       assert.equal(file.metadata.string("tokenizer.ggml.model"), "gpt2");
     });
     await changing(async () => {
       await output("set model.gguf general.name tokenizer.* --remove");
       using file = openSync(at("model.gguf"));
-      assert.deepEqual(
-        [...file.metadata.keys()].filter((key) => /^tokenizer|name$/.test(key)),
-        [],
-      );
+      assert.ok(![...file.metadata.keys()].some((key) => /^tokenizer|name$/.test(key)));
     });
   });
   test("a key that is probably misspelt", async () => {
@@ -186,11 +160,8 @@ describe("--chat-template", () => {
   });
   test("a file that is no text, and none", async () => {
     writeFileSync(at("binary.jinja"), Uint8Array.of(0xff));
-    await expectFailure(
-      "set original.gguf --chat-template binary.jinja",
-      1,
-      /binary\.jinja: --chat-template takes text in UTF-8/,
-    );
+    const noText = /binary\.jinja: --chat-template takes text in UTF-8/;
+    await expectFailure("set original.gguf --chat-template binary.jinja", 1, noText);
     await expectFailure("set original.gguf --chat-template none.jinja", 1, /none\.jinja/);
   });
 });
@@ -303,15 +274,7 @@ describe("failure leaves the file as it was", () => {
 });
 
 test("arrays are shown with their type and length", async () => {
-  writeFileSync(
-    at("array.gguf"),
-    writeGguf({
-      metadata: [
-        ["list", arr("string", ["a"])],
-        ["x", str("y")],
-      ],
-    }),
-  );
+  writeModel("array.gguf", { metadata: [["list", arr("string", ["a"])]] });
   const { stdout } = await run(["set", "array.gguf", "list", '["b", "c"]']);
   assert.match(stdout, /^- list {2}string\[1\] {2}\["a"\]\n\+ list {2}string\[2\] {2}\["b", "c"\]\n/);
 });
