@@ -35,9 +35,9 @@ import { sanitized } from "../support/sanitized";
 const ROUNDS = Number(process.env.GGUF_NATIVE_RIVALS ?? 40);
 const root = temporaryFolder();
 const folder = () => mkdtempSync(join(root, "rivals-"));
-const isRoot = process.getuid?.() === 0;
 const skipWindows = process.platform === "win32" && "Windows has other permissions and links";
-const needsRoot = isRoot ? false : "needs root: other users' files";
+const needsRoot = { skip: process.getuid?.() !== 0 && "needs root: other users' files" };
+const onLinux = { skip: process.platform !== "linux" && "only Linux has /proc, and shares data by descriptors" };
 const LONG = "x".repeat(10_000);
 
 async function written(dir = folder(), name = "model.gguf"): Promise<string> {
@@ -134,11 +134,9 @@ describe("changes of one file at once", () => {
       assert.ok(succeeds("touch", ["-m", "-d", stamp, path]), String(atimeNs));
       yield ["test.first", 1];
     }
+    const expected = { code: "ERR_GGUF_CHANGED", message: /header/ };
     for (const inPlace of [true, false]) {
-      await assert.rejects(setMetadata(path, onTheWay(), { inPlace }), {
-        code: "ERR_GGUF_CHANGED",
-        message: /header/,
-      });
+      await assert.rejects(setMetadata(path, onTheWay(), { inPlace }), expected);
       assert.deepEqual(readFileSync(path), content);
     }
   });
@@ -149,21 +147,19 @@ describe("where the header is changed", () => {
     const path = await written();
     const { ino } = statSync(path);
     const long = "y".repeat(LONG.length);
-    assert.deepEqual(await setMetadata(path, { "general.architecture": "tess" }), { inPlace: true });
-    assert.equal(statSync(path).ino, ino);
-    assert.deepEqual(await setMetadata(path, { "general.description": long }, { inPlace: true }), {
-      inPlace: true,
-    });
-    assert.equal(statSync(path).ino, ino);
-    assert.deepEqual(await setMetadata(path, { "general.description": LONG }), { inPlace: false });
-    assert.deepEqual(await setMetadata(path, { "general.architecture": "test" }, { inPlace: false }), {
-      inPlace: false,
-    });
+    for (const [changes, inPlace, is] of [
+      [{ "general.architecture": "tess" }, undefined, true],
+      [{ "general.description": long }, true, true],
+      [{ "general.description": LONG }, undefined, false],
+      [{ "general.architecture": "test" }, false, false],
+    ] as const) {
+      assert.deepEqual(await setMetadata(path, changes, { inPlace }), { inPlace: is });
+      if (is) assert.equal(statSync(path).ino, ino);
+    }
     const fresh = await written();
     assert.deepEqual(readFileSync(path), readFileSync(fresh));
-    await assert.rejects(setMetadata(path, {}, { inPlace: true, output: "x" }), {
-      code: "ERR_INVALID_ARG_VALUE",
-    });
+    const both = { inPlace: true, output: "x" };
+    await assert.rejects(setMetadata(path, {}, both), { code: "ERR_INVALID_ARG_VALUE" });
     await assert.rejects(setMetadata(path, {}, { inPlace: 1 as never }), { code: "ERR_INVALID_ARG_TYPE" });
   });
 
@@ -298,7 +294,7 @@ describe("hostile folders", { skip: skipWindows }, () => {
     assert.deepEqual(modes, [0o6755, 0o755, 0o755]);
   });
 
-  test("owner, group and mode stay where they can", { skip: needsRoot }, async () => {
+  test("owner, group and mode stay where they can", needsRoot, async () => {
     const path = await written();
     chownSync(path, 12345, 23456);
     chmodSync(path, 0o4750);
@@ -309,9 +305,7 @@ describe("hostile folders", { skip: skipWindows }, () => {
     assert.deepEqual(warnings, []);
   });
 
-  test("without the owner there is no setuid, and another group gets no more than everybody", {
-    skip: needsRoot,
-  }, async () => {
+  test("without the owner there is no setuid, and another group gets no more than everybody", needsRoot, async () => {
     const dir = folder();
     chmodSync(root, 0o755);
     chmodSync(dir, 0o777);
@@ -323,9 +317,8 @@ describe("hostile folders", { skip: skipWindows }, () => {
       const { setMetadata } = require("gguf-native");
       setMetadata(process.argv[1], { "general.description": "short" }, { onWarning: (text) => console.log(text) });`;
     // The project itself may be where only root can read.
-    const { stdout, stderr } = runNode(["-e", `require("gguf-native");${script}`, path], {
-      cwd: projectRoot,
-    });
+    const args = ["-e", `require("gguf-native");${script}`, path];
+    const { stdout, stderr } = runNode(args, { cwd: projectRoot });
     assert.match(stdout, /belongs to user 54321 and group 54321, .* user 12345 and group 23456/, stderr);
     const { uid, gid, mode } = statSync(path);
     assert.deepEqual([uid, gid, mode & 0o7777], [54321, 54321, 0o766]);
@@ -334,9 +327,7 @@ describe("hostile folders", { skip: skipWindows }, () => {
 });
 
 describe("what the system can and cannot do", () => {
-  test("data is shared where the file system can, and only the header is written", {
-    skip: process.platform !== "linux" && "only Linux shares by descriptor",
-  }, async (t) => {
+  test("data is shared where the file system can, and only the header is written", onLinux, async (t) => {
     const { copyFile } = fs;
     // As a file system that can share: this one may not.
     const { mock } = t.mock.method(fs, "copyFile", (from: string, to: string) => copyFile(from, to));
@@ -358,9 +349,7 @@ describe("what the system can and cannot do", () => {
     }
   });
 
-  test("a file in a folder that cannot be written to is changed in one page, and no further", {
-    skip: needsRoot,
-  }, async () => {
+  test("a file in a folder that cannot be written to is changed in one page, and no further", needsRoot, async () => {
     const dir = folder();
     chmodSync(root, 0o755);
     chmodSync(dir, 0o755);
@@ -423,9 +412,8 @@ describe("several files that replace others", () => {
       if (to === paths[1] && from.endsWith(".tmp") && failures++ === 0) throw inputError();
       return rename(from, to);
     });
-    await assert.rejects(splitModel(paths[0]!, join(dir, "m"), { maxTensors: 4 }), {
-      code: "ERR_GGUF_WRITE",
-    });
+    const failed = { code: "ERR_GGUF_WRITE" };
+    await assert.rejects(splitModel(paths[0]!, join(dir, "m"), { maxTensors: 4 }), failed);
     for (const [i, path] of paths.entries()) assert.deepEqual(readFileSync(path), before[i]);
     assert.deepEqual(names(dir), paths.map((path) => basename(path)).sort());
   });
@@ -451,7 +439,7 @@ describe("several files that replace others", () => {
 });
 
 describe("journals", () => {
-  test("of another user, or a link, are not followed", { skip: needsRoot }, async (t) => {
+  test("of another user, or a link, are not followed", needsRoot, async (t) => {
     const path = await written();
     const { mock } = t.mock.method(fs, "link");
     await setMetadata(path, { "general.description": LONG });
@@ -463,19 +451,13 @@ describe("journals", () => {
     const temporary = "gguf-native.0123456789ab.tmp";
     writeFileSync(join(path, "..", temporary), "evil");
     const inode = String(statSync(join(path, "..", temporary)).ino);
-    const plans = [
-      { kind: "rename", outputs: [{ temporary, inode, target: "victim", backup: null }] },
-      { kind: "rename", outputs: [{ temporary, inode, target: "../victim", backup: null }] },
-    ];
-    for (const plan of plans) {
+    for (const target of ["victim", "../victim"]) {
+      const plan = { kind: "rename", outputs: [{ temporary, inode, target, backup: null }] };
       const body = `${JSON.stringify({ owner: null, plan })}\n`;
       writeFileSync(journal, `${crypto.createHash("sha256").update(body).digest("hex")}\n${body}`);
-      const isElsewhere = plan.outputs[0]?.target.includes("/");
-      if (!isElsewhere) chownSync(journal, 12345, 12345);
-      await assert.rejects(setMetadata(path, { "test.x": 1 }), {
-        code: "ERR_GGUF_WRITE",
-        message: isElsewhere ? /names files elsewhere/ : /another user/,
-      });
+      if (target === "victim") chownSync(journal, 12345, 12345);
+      const message = target === "victim" ? /another user/ : /names files elsewhere/;
+      await assert.rejects(setMetadata(path, { "test.x": 1 }), { code: "ERR_GGUF_WRITE", message });
       assert.equal(readFileSync(victim, "utf8"), "victim");
       rmSync(journal);
     }
@@ -484,9 +466,7 @@ describe("journals", () => {
     assert.equal(readFileSync(victim, "utf8"), "victim");
   });
 
-  test("of another user about bytes are followed only in that user's files", {
-    skip: needsRoot,
-  }, async () => {
+  test("of another user about bytes are followed only in that user's files", needsRoot, async () => {
     for (const [owner, isFollowed] of [
       [12345, true],
       [54321, false],
@@ -608,9 +588,7 @@ describe("journals", () => {
     assert.deepEqual((await readJournal(journal))?.content?.owner, thisProcess());
   });
 
-  test("everything is on the disk before a name leads to it", {
-    skip: process.platform !== "linux" && "only Linux names the file of a descriptor",
-  }, async () => {
+  test("everything is on the disk before a name leads to it", onLinux, async () => {
     const path = await written();
     const script = `const fs = require("node:fs"), files = require("node:fs/promises"), { basename } = require("node:path");
       const { fsync } = fs, log = [];
@@ -690,9 +668,7 @@ describe("journals", () => {
   });
 });
 
-test("a name of a descriptor is not replaced, however it is spelled", {
-  skip: process.platform !== "linux" && "only Linux has /proc",
-}, async () => {
+test("a name of a descriptor is not replaced, however it is spelled", onLinux, async () => {
   const source = await written();
   const path = join(folder(), "out.gguf");
   writeFileSync(path, "old");
@@ -711,7 +687,7 @@ test("memory does not grow with the number of outputs", measured, async () => {
   const dir = folder();
   mkdirSync(join(dir, "out"));
   const script = `
-    const { GgufWriter, splitModel, mergeModel } = require("gguf-native");
+    const { GgufWriter, splitModel } = require(${JSON.stringify(projectRoot)});
     (async () => {
       const writer = new GgufWriter();
       for (let i = 0; i < 1000; i++) writer.addTensor("t" + i, "F32", [8], new Float32Array(8));
@@ -719,9 +695,7 @@ test("memory does not grow with the number of outputs", measured, async () => {
       const paths = await splitModel("m.gguf", "out/m", { maxTensors: 1 });
       console.log(paths.length, process.resourceUsage().maxRSS >> 10);
     })();`;
-  const env = { ...process.env, NODE_PATH: join(projectRoot, "..") };
-  const args = ["-e", script.replace('"gguf-native"', JSON.stringify(projectRoot))];
-  const line = await lineOf(args, { cwd: dir, env });
+  const line = await lineOf(["-e", script], { cwd: dir });
   const [count, megabytes] = line.split(" ").map(Number) as [number, number];
   assert.equal(count, 1000);
   assert.ok(megabytes < 120, `${megabytes} MB`);
