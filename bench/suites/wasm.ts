@@ -1,13 +1,16 @@
 /**
- * The WebAssembly module in Node, compared with its kernels without SIMD, with the TypeScript reference and with the addon. And its
- * products, with vectors as they are and of 8 bits. One thread; bringing blocks to the module and numbers back included.
+ * The WebAssembly module in Node, compared with its kernels without SIMD, with the TypeScript reference and with the addon, on one
+ * thread. And its products: with vectors of 8 bits, on one thread and on several, and in the addon; and with vectors as they are.
+ * Bringing blocks to the module and numbers back is included.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { dequantizeSync, type GgmlType, ggmlTypes, quantizeSync } from "gguf-native";
+import { dequantizeSync, type GgmlType, ggmlTypes, matmulSync, quantizeSync } from "gguf-native";
 import * as reference from "gguf-native/reference";
+import { threadsOfNode } from "#dist/backend/wasm/in-node";
 import { dequantize, multiply } from "#dist/backend/wasm/kernels";
 import { inModule, setModule } from "#dist/backend/wasm/module";
+import { setThreading, useThreads } from "#dist/backend/wasm/threads";
 import { Random } from "../../test/support/random";
 import { type Context, chosenTypes, patience } from "../context";
 import { type Patience, race } from "../measure";
@@ -18,7 +21,8 @@ import { gaussianBlocks } from "../weights";
 const path = join(projectRoot, "dist", "wasm", "kernels.wasm");
 /** One MiB of output, of weights that do not repeat. */
 const WEIGHTS = 2 ** 18;
-/** Numbers of a row of these weights that are multiplied, and with how many vectors at a time. */
+/** Weights that are multiplied, numbers of a row of them, and with how many vectors at a time. */
+const PRODUCT_WEIGHTS = 2 ** 21;
 const COLUMNS = 4096;
 const VECTORS = [1, 8, 32, 128];
 /** Standard deviations of F16 weights: so small that many are subnormal in binary16; that nearly all are. */
@@ -32,9 +36,14 @@ export async function runWasm(context: Context): Promise<void> {
   }
   const module = new (globalThis as unknown as WithModules).WebAssembly.Module(readFileSync(path));
   setModule(() => module);
+  setThreading(threadsOfNode(path));
+  const threads = await useThreads(Number.POSITIVE_INFINITY);
   const types = chosenTypes(context);
   const spent = patience(context, 1, 0.2);
-  for (const type of types) await raceModule(context, type, gaussianBlocks(type, WEIGHTS), spent);
+  for (const type of types) {
+    await raceModule(context, type, gaussianBlocks(type, WEIGHTS), spent);
+    await raceProducts(context, type, threads, spent);
+  }
   // Subnormal numbers take no longer than others.
   for (const deviation of types.includes("F16") ? DEVIATIONS : []) {
     const random = new Random(5);
@@ -46,8 +55,14 @@ export async function runWasm(context: Context): Promise<void> {
   results.compare("WebAssembly, 1 MiB of output", { task: "wasm" }, "GB/s", sides);
   for (const vectors of VECTORS) {
     const title = `Products in WebAssembly, vectors: ${vectors}`;
-    results.compare(title, { task: "wasm product", vectors }, "Gweights/s", ["int8", "f32"]);
+    const sides = ["int8", ...(threads > 1 ? [threaded(threads)] : []), "native int8", "f32"];
+    results.compare(title, { task: "wasm product", vectors }, "Gweights/s", sides);
   }
+  setThreading(undefined);
+}
+
+function threaded(threads: number): string {
+  return `${threads} threads`;
 }
 
 interface WithModules {
@@ -79,16 +94,27 @@ async function raceModule(
   for (const [side, timing] of await race(contenders, spent)) {
     results.add({ task: "wasm", subject, side, bytes: 4 * WEIGHTS }, timing);
   }
+}
+
+async function raceProducts({ results }: Context, type: GgmlType, threads: number, spent: Patience): Promise<void> {
+  progress(`Products in WebAssembly: ${type}`);
+  const { id } = ggmlTypes[type];
+  const blocks = gaussianBlocks(type, PRODUCT_WEIGHTS);
   for (const vectors of VECTORS) {
     const random = new Random(4);
     const x = Float32Array.from({ length: vectors * COLUMNS }, () => random.gaussian());
-    const y = new Float32Array(vectors * (WEIGHTS / COLUMNS));
-    const multipliers = [false, true].map((int8) => ({
-      name: int8 ? "int8" : "f32",
-      run: () => multiply(id, blocks, false, COLUMNS, x, y, int8),
-    }));
-    for (const [side, timing] of await race(multipliers, spent)) {
-      results.add({ task: "wasm product", subject, side, weights: WEIGHTS, vectors }, timing);
+    const out = new Float32Array(vectors * (PRODUCT_WEIGHTS / COLUMNS));
+    const module = (int8: boolean, most: number) => (): void =>
+      multiply(id, blocks, false, COLUMNS, x, out, int8, undefined, most);
+    const options = { threads: 1, activations: "int8", out } as const;
+    const contenders = [
+      { name: "int8", run: module(true, 1) },
+      ...(threads > 1 ? [{ name: threaded(threads), run: module(true, threads) }] : []),
+      { name: "native int8", run: () => matmulSync(type, blocks, COLUMNS, x, options) },
+      { name: "f32", run: module(false, 1), maxRounds: 3 },
+    ];
+    for (const [side, timing] of await race(contenders, spent)) {
+      results.add({ task: "wasm product", subject: type, side, weights: PRODUCT_WEIGHTS, vectors }, timing);
     }
   }
 }
