@@ -122,7 +122,7 @@ export function multiply(
         });
         exports.free_products(products);
       },
-      int8 && n > 2,
+      int8 && n > 1,
     );
   }
 }
