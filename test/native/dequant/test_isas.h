@@ -12,16 +12,19 @@
 namespace gguf::test {
 
 /** Makes every NaN the same one: which payload comes out is not promised. */
-inline void unify_nans(std::vector<uint8_t>& numbers, Out out) {
-  const size_t size = out_bytes(out);
-  for (size_t i = 0; i + size <= numbers.size(); i += size) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, &numbers[i], size);
-    const uint32_t infinity = out == Out::kFloat32 ? 0x7f800000 : out == Out::kFloat16 ? 0x7c00 : 0x7f80;
-    const uint32_t magnitude = out == Out::kFloat32 ? 0x7fffffff : 0x7fff;
-    if ((bits & magnitude) > infinity) bits = infinity + 1;
-    std::memcpy(&numbers[i], &bits, size);
+template <class Bits>
+void unify_nans_of(std::vector<uint8_t>& numbers, Bits infinity) {
+  for (size_t i = 0; i + sizeof(Bits) <= numbers.size(); i += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, &numbers[i], sizeof bits);
+    if (static_cast<Bits>(bits << 1) <= static_cast<Bits>(infinity << 1)) continue;
+    bits = static_cast<Bits>(infinity + 1);
+    std::memcpy(&numbers[i], &bits, sizeof bits);
   }
+}
+inline void unify_nans(std::vector<uint8_t>& numbers, Out out) {
+  if (out == Out::kFloat32) return unify_nans_of<uint32_t>(numbers, 0x7f800000);
+  unify_nans_of<uint16_t>(numbers, out == Out::kFloat16 ? 0x7c00 : 0x7f80);
 }
 
 /** A test with an instruction set for a parameter. */
