@@ -1,16 +1,14 @@
 /** `gguf-native hash`: what the digests depend on, and what not. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { ByteWriter } from "../support/byte-writer";
 import { at, blocks, EVIL, expectFailure, floats, json, output, run, writeModel } from "../support/cli";
 import { arr, type GgufSpec, splitKeys, str, type TypedValue, u32 } from "../support/gguf-writer";
+import { sha256 } from "../support/model-facts";
 import { projectRoot } from "../support/paths";
 import { writeSparseGguf } from "../support/sparse-file";
-
-const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
 const metadata: (readonly [string, TypedValue])[] = [
   ["general.architecture", str("llama")],

@@ -1,16 +1,16 @@
 /** Models of Ollama: `ollama://NAME:TAG`. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { at, expectFailure, json, output, run } from "../support/cli";
+import { sha256 } from "../support/model-facts";
 import { sampleModel } from "../support/sample-model";
 
 process.env.OLLAMA_MODELS = at("ollama");
 
 const content = sampleModel();
-const hex = createHash("sha256").update(content).digest("hex");
+const hex = sha256(content);
 const weights = {
   mediaType: "application/vnd.ollama.image.model",
   digest: `sha256:${hex}`,

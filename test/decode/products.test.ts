@@ -7,7 +7,7 @@ import * as native from "gguf-native";
 import { allocate, cpu, ggmlTypes, matmul, matmulSync, openRemote, openSync, parse } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "../support/blocks";
-import { childProgram, lineOf, runNode } from "../support/child";
+import { resultOf, runNode } from "../support/child";
 import { firstDifference } from "../support/compare";
 import { sameElsewhere } from "../support/emulated";
 import { writeGguf } from "../support/gguf-writer";
@@ -36,15 +36,8 @@ function assertSame(actual: Float32Array, wanted: Float32Array = expected): void
 describe("every type against the reference", () => {
   for (const isa of cpu().available) {
     test(`on ${isa}`, async () => {
-      const env = { ...process.env, GGUF_NATIVE_ISA: isa };
-      const result = JSON.parse(await lineOf([childProgram("products"), folder], { env })) as {
-        isa: string;
-        cases: number;
-        failures: string[];
-      };
-      assert.equal(result.isa, isa);
-      assert.deepEqual(result.failures, []);
-      assert.equal(result.cases, ALL_TYPES.length * 2 * 2 * (5 + 3 + 4 * 5));
+      const result = await resultOf("products", [folder], { GGUF_NATIVE_ISA: isa });
+      assert.deepEqual(result, { isa, cases: ALL_TYPES.length * 2 * 2 * (5 + 3 + 4 * 5), failures: [] });
     });
   }
 });

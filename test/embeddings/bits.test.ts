@@ -1,15 +1,13 @@
 /** gguf-native/embeddings gives the same bits on every instruction set, in browsers, alone and together. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, test } from "node:test";
 import { cpu } from "gguf-native";
 import { bundleForBrowser, chromium, runInChromium } from "../support/browser";
-import { childProgram, lineOf } from "../support/child";
+import { resultOf } from "../support/child";
 import { type EmbeddingsRun, TEXTS } from "../support/embeddings-run";
 import { emulated } from "../support/emulated";
-import { temporaryFolder } from "../support/paths";
+import { sha256 } from "../support/model-facts";
+import { temporaryFolder, writeIn } from "../support/paths";
 import { sampleBert } from "../support/sample-bert";
 import { needsModule } from "../support/wasm";
 
@@ -21,10 +19,7 @@ const DIGESTS: Record<EmbeddingsRun["activations"], string> = {
 };
 
 const bytes = sampleBert();
-const model = join(temporaryFolder(), "sample.gguf");
-writeFileSync(model, bytes);
-
-const digestOf = (data: Uint8Array): string => createHash("sha256").update(data).digest("hex");
+const model = writeIn(temporaryFolder(), "sample.gguf", bytes);
 
 interface Result {
   isa: string;
@@ -36,19 +31,16 @@ function assertBits({ isa, runs }: Result, expectedIsa: string): void {
   for (const { activations, together, alone } of runs) {
     assert.equal(together.length, TEXTS.length);
     assert.deepEqual(alone, together);
-    assert.equal(digestOf(new Uint8Array(Uint32Array.from(together.flat()).buffer)), DIGESTS[activations]);
+    assert.equal(sha256(new Uint8Array(Uint32Array.from(together.flat()).buffer)), DIGESTS[activations]);
   }
 }
 
 /** Runs the child with the kernels that `env` asks for. */
-async function runWith(env: Record<string, string>): Promise<Result> {
-  const args = ["--no-warnings", childProgram("embeddings"), model];
-  return JSON.parse(await lineOf(args, { env: { ...process.env, ...env } })) as Result;
-}
+const runWith = (env: Record<string, string>) => resultOf<Result>("embeddings", [model], env);
 
 describe("vectors have the same bits, alone and together", () => {
   test("with the same model", () => {
-    assert.equal(digestOf(bytes), MODEL);
+    assert.equal(sha256(bytes), MODEL);
   });
 
   for (const isa of cpu().available) {

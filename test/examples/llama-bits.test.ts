@@ -1,15 +1,14 @@
 /** The llama example writes the same text, with the same bits, on every instruction set and with any number of threads. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
-import { existsSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, test } from "node:test";
 import { cpu } from "gguf-native";
-import { childProgram, lineOf } from "../support/child";
+import { resultOf } from "../support/child";
 import { emulated } from "../support/emulated";
 import { type LlamaRun, WRITTEN } from "../support/llama-run";
-import { projectRoot, temporaryFolder } from "../support/paths";
+import { sha256 } from "../support/model-facts";
+import { temporaryFolder, writeIn } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
+import { needsModule } from "../support/wasm";
 
 /** SHA-256 of the model, and of all logits: the same on every processor. */
 const MODEL = "86d55866c484a57b200506eb7ff789ba9aa5b86afb699775fdf31c64968c45f6";
@@ -19,33 +18,24 @@ const DIGESTS: Record<LlamaRun["activations"], string> = {
 };
 
 const bytes = sampleModel();
-const model = join(temporaryFolder(), "sample.gguf");
-writeFileSync(model, bytes);
+const model = writeIn(temporaryFolder(), "sample.gguf", bytes);
 
 /** Runs the child with the kernels that `env` asks for. */
 async function runsWith(isa: string, env: Record<string, string>): Promise<LlamaRun[]> {
-  const args = ["--no-warnings", childProgram("llama"), model];
-  const line = await lineOf(args, { env: { ...process.env, ...env } });
-  const result = JSON.parse(line) as { isa: string; runs: LlamaRun[] };
+  const result = await resultOf<{ isa: string; runs: LlamaRun[] }>("llama", [model], env);
   assert.equal(result.isa, isa);
   return result.runs;
 }
 
 describe("the llama example has the same bits", () => {
-  const digestOf = (data: Uint8Array): string => createHash("sha256").update(data).digest("hex");
-
   test("with the same model", () => {
-    assert.equal(digestOf(bytes), MODEL);
+    assert.equal(sha256(bytes), MODEL);
   });
 
-  const kernels = cpu().available.map((isa) => ({
-    isa,
-    env: { GGUF_NATIVE_ISA: isa } as Record<string, string>,
-  }));
-  const hasModule = existsSync(join(projectRoot, "dist", "wasm", "kernels.wasm"));
-  if (hasModule && cpu().isa !== "wasm") kernels.push({ isa: "wasm", env: { GGUF_NATIVE_WASM: "1" } });
+  const kernels = cpu().available.map((isa): [string, Record<string, string>] => [isa, { GGUF_NATIVE_ISA: isa }]);
+  if (!needsModule.skip && cpu().isa !== "wasm") kernels.push(["wasm", { GGUF_NATIVE_WASM: "1" }]);
   const texts = new Map<string, number[]>();
-  for (const { isa, env } of kernels) {
+  for (const [isa, env] of kernels) {
     // An emulator takes a minute for it, and its instructions are the same everywhere.
     const skip = isa === "wasm" && emulated && "not on an emulated processor";
     test(`on ${isa}, with one and with two threads`, { skip }, async () => {

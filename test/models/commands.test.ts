@@ -1,15 +1,13 @@
 /** Every command on every real model; what gguf-py finds in the same files, and in those that commands write. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { before, describe, test } from "node:test";
 import { convertModel, type GgufFile, openSync } from "gguf-native";
 import { at, folder, json, output, run } from "../support/cli";
+import { sha256 } from "../support/model-facts";
 import { ask, serveSite } from "../support/view-site";
 import { GEMMA3, MINILM, modelPath, needsModel, type PythonModel, readWithPython, SMOLLM2 } from "./support";
-
-const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 interface RealModel {
   needs: string;

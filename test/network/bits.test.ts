@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { cpu } from "gguf-native";
 import type * as Network from "gguf-native/network";
-import { childProgram, lineOf } from "../support/child";
+import { resultOf } from "../support/child";
 import { compareWithReference } from "../support/network-cases";
 import { projectRoot } from "../support/paths";
 import { needsModule } from "../support/wasm";
@@ -14,8 +14,7 @@ const CASES = 6500;
 describe("every function against the reference", () => {
   for (const isa of cpu().available) {
     test(`on ${isa}`, async () => {
-      const env = { ...process.env, GGUF_NATIVE_ISA: isa };
-      const result = JSON.parse(await lineOf([childProgram("network")], { env }));
+      const result = await resultOf<{ cases: number }>("network", [], { GGUF_NATIVE_ISA: isa });
       assert.deepEqual(result, { ...result, isa, failures: [] });
       assert.ok(result.cases > CASES, `${result.cases}`);
     });

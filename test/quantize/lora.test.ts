@@ -1,6 +1,5 @@
 /** LoRA adapters: convertLora, what llama.cpp's converter makes; mergeLora, against sums in binary64. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -9,6 +8,7 @@ import { matrix, type Tensors, writeAdapter as writePeft } from "../support/adap
 import { CHECKPOINTS, writeCheckpoint } from "../support/checkpoints";
 import { expectFailure, folder, output } from "../support/cli";
 import { arr, f32, type GgufSpec, str, writeGguf } from "../support/gguf-writer";
+import { sha256 } from "../support/model-facts";
 import { Random } from "../support/random";
 import { MIXTURES, smallAdapter, smallModel, tensorsOf } from "../support/small-llama";
 
@@ -44,14 +44,12 @@ describe("convertLora", () => {
     test(`as ${type}: every byte of llama.cpp's converter`, async () => {
       const path = writeAdapter(whole, { lora_alpha: 12, r: 32 }, "Tiny-Lora-7B-v2");
       await convertLora(path, out, { base, type: type as "f32", overwrite: true });
-      assert.equal(createHash("sha256").update(readFileSync(out)).digest("hex").slice(0, 32), hash);
+      assert.equal(sha256(readFileSync(out)).slice(0, 32), hash);
     });
   }
   test("use_rslora scales by the square root of the rank", async () => {
-    await convertLora(writeAdapter(query, { lora_alpha: 3, use_rslora: true }), out, {
-      base,
-      overwrite: true,
-    });
+    const adapter = writeAdapter(query, { lora_alpha: 3, use_rslora: true });
+    await convertLora(adapter, out, { base, overwrite: true });
     assert.equal(openSync(out).metadata.number("adapter.lora.alpha"), Math.fround(3 * Math.sqrt(32)));
   });
   const [a = "", b = ""] = Object.keys(query);
@@ -122,11 +120,7 @@ function expected(name: string, adapters: readonly (readonly [path: string, fact
 describe("mergeLora", () => {
   for (const type of [undefined, "F16"]) {
     test(`two adapters, ${type ?? "in the types that are there"}`, async () => {
-      const report = await mergeLora(model, [first, second], out, {
-        type,
-        scale: [0.5, -2],
-        overwrite: true,
-      });
+      const report = await mergeLora(model, [first, second], out, { type, scale: [0.5, -2], overwrite: true });
       assert.equal(report.tensors.filter(({ isMerged }) => isMerged).length, matrices.length);
       for (const [short] of matrices) {
         const [name, merged] = [`${short}.weight`, openSync(out).tensor(`${short}.weight`)];

@@ -166,3 +166,9 @@ export async function lineOf(args: readonly string[], options?: Limited<SpawnOpt
 
 /** The path of a program of this folder. */
 export const childProgram = (name: string): string => join(__dirname, `${name}-child.js`);
+
+/** What such a program prints as JSON, with more in its environment. */
+export async function resultOf<T>(name: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<T> {
+  const all = ["--no-warnings", childProgram(name), ...args];
+  return JSON.parse(await lineOf(all, { env: { ...process.env, ...env } })) as T;
+}

@@ -47,8 +47,7 @@ export class LlamaVocabulary {
 
 /** Does something with the vocabulary of a file, of which nothing else is loaded. */
 export async function withLlamaVocabulary(path: string, use: (vocabulary: LlamaVocabulary) => void): Promise<void> {
-  library ??= loadLibrary();
-  const { call } = await library;
+  const { call } = await loaded();
   const params = modelParams(call);
   params.fields[VOCABULARY_ONLY] = BigInt(params.fields[VOCABULARY_ONLY] as bigint) | 1n;
   const model = loadModel(call, path, params);
@@ -61,8 +60,7 @@ type Observer = (name: string, columns: number, vectors: Float32Array) => void;
 
 /** Reads some tokens at once. `observe` is told of every product with a matrix of the model. */
 export async function observeProducts(path: string, tokens: readonly number[], observe: Observer): Promise<void> {
-  library ??= loadLibrary();
-  const { koffi } = await library;
+  const { koffi } = await loaded();
   const callback = (pointer: unknown, asks: boolean): boolean => {
     const operation = new Tensor(koffi, pointer);
     if (asks) return operation.isProduct && operation.source(0).name.startsWith("blk.");
@@ -119,9 +117,8 @@ const VOCABULARY_ONLY = 9;
 const POOLING = 8;
 const EMBEDDINGS = 8;
 
-interface ModelParams {
-  fields: (number | bigint)[];
-}
+type ModelParams = Record<"fields", (number | bigint)[]>;
+type ContextParams = Record<"fields" | "more", number[]>;
 
 function modelParams(call: Library["call"]): ModelParams {
   return call("llama_model_default_params", "llama_model_params", []) as ModelParams;
@@ -161,10 +158,7 @@ export class LlamaCpp {
     const loaded = adapters.map(({ path }) =>
       koffi.address(call("llama_adapter_lora_init", "void *", ["void *", "str"], model, path)),
     );
-    const defaults = this.#call("llama_context_default_params", "llama_context_params", []) as Record<
-      "fields" | "more",
-      number[]
-    >;
+    const defaults = call("llama_context_default_params", "llama_context_params", []) as ContextParams;
     if (pooling !== undefined) {
       defaults.fields[POOLING] = pooling >>> 0;
       defaults.more[EMBEDDINGS] = 1 | (defaults.more[EMBEDDINGS] as number);
@@ -181,8 +175,7 @@ export class LlamaCpp {
   }
 
   static async load(path: string, context: number, options: LlamaCppOptions = {}): Promise<LlamaCpp> {
-    library ??= loadLibrary();
-    return new LlamaCpp(await library, path, context, options);
+    return new LlamaCpp(await loaded(), path, context, options);
   }
 
   /** How many threads compute. Default: half of the processors. */
@@ -258,8 +251,7 @@ export async function llamaQuantize(
   output: string,
   { fileType, importance, types, allowRequantize = false, dryRun = false }: LlamaQuantizeOptions,
 ): Promise<{ isDone: boolean; log: string }> {
-  library ??= loadLibrary();
-  const { call, log } = await library;
+  const { call, log } = await loaded();
   const defaults = call("llama_model_quantize_default_params", "llama_model_quantize_params", []) as object;
   const entries = Object.entries(importance ?? {});
   const none = { name: null, data: null, size: 0 };
@@ -291,6 +283,11 @@ interface Library {
 
 /** koffi knows a type once in a process. */
 let library: Promise<Library> | undefined;
+
+function loaded(): Promise<Library> {
+  library ??= loadLibrary();
+  return library;
+}
 
 async function loadLibrary(): Promise<Library> {
   const koffi = await loadKoffi();

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { openSync } from "gguf-native";
 
-const sha256 = (data: string | Uint8Array): string => createHash("sha256").update(data).digest("hex");
+export const sha256 = (data: string | Uint8Array): string => createHash("sha256").update(data).digest("hex");
 
 /** Keys with their types and values, tensors in their order with their types, shapes and digests. */
 export function modelFacts(path: string): { metadata: Record<string, unknown>; tensors: string[] } {
