@@ -17,6 +17,7 @@ import {
   u64,
   writeGguf,
 } from "../support/gguf-writer";
+import { metadataOf } from "../support/written-bytes";
 
 const BROKEN = Uint8Array.of(0xe2, 0x96, 0x41); // a cut-off code point, then "A"
 
@@ -123,9 +124,8 @@ describe("the map", () => {
       [...metadata.values()],
       values.map(([, , value]) => value),
     );
-    assert.deepEqual([...metadata], [...metadata.entries()]);
     const expected = values.map(([key, , value]) => [key, value]);
-    assert.deepEqual([...metadata], expected);
+    for (const found of [metadata, metadata.entries()]) assert.deepEqual([...found], expected);
     assert.equal(metadata.keys().next().value, "u8");
   });
   test("forEach", () => {
@@ -162,10 +162,8 @@ describe("typed access", () => {
     assert.equal(metadata.string("empty"), "");
     assert.equal(metadata.string("none"), undefined);
     assert.throws(() => metadata.string("u8"), wrongType);
-    assert.throws(() => metadata.string("strings"), {
-      ...wrongType,
-      message: /'strings' is an array of 3 string/,
-    });
+    const ofStrings = { ...wrongType, message: /'strings' is an array of 3 string/ };
+    assert.throws(() => metadata.string("strings"), ofStrings);
   });
   test("number", () => {
     for (const key of ["u8", "i8", "u16", "i16", "u32", "i32", "f32", "f64", "nan", "-0", "inf"]) {
@@ -198,38 +196,30 @@ describe("typed access", () => {
     for (const key of ["u8", "strings", "bools", "nested"]) assert.throws(() => metadata.numbers(key), wrongType, key);
   });
   test("architecture and arch", () => {
-    const llama = parse(
-      writeGguf({
-        metadata: [
-          ["general.architecture", str("llama")],
-          ["llama.context_length", u32(4096)],
-          ["llama.x", str("")],
-        ],
-      }),
-    ).metadata;
+    const llama = metadataOf([
+      ["general.architecture", str("llama")],
+      ["llama.context_length", u32(4096)],
+      ["llama.x", str("")],
+    ]);
     assert.equal(llama.architecture, "llama");
     assert.equal(llama.arch("context_length"), 4096);
     assert.equal(llama.arch("none"), undefined);
     assert.throws(() => llama.arch("x"), wrongType);
     assert.equal(metadata.architecture, undefined);
     assert.equal(metadata.arch("context_length"), undefined);
-    const odd = parse(writeGguf({ metadata: [["general.architecture", u32(1)]] })).metadata;
+    const odd = metadataOf([["general.architecture", u32(1)]]);
     assert.throws(() => odd.architecture, wrongType);
   });
 });
 
 test("toJSON", () => {
   const long = Array.from({ length: 65 }, (_, i) => i);
-  const metadata = parse(
-    writeGguf({
-      metadata: [
-        ...values.map(([key, value]) => [key, value] as const),
-        ["long", arr("uint32", long)],
-        ["not long", arr("uint32", long.slice(1))],
-        ["long inside", arr("array", [arr("string", long.map(String)), arr("int8", [1])])],
-      ],
-    }),
-  ).metadata;
+  const metadata = metadataOf([
+    ...values.map(([key, value]) => [key, value] as const),
+    ["long", arr("uint32", long)],
+    ["not long", arr("uint32", long.slice(1))],
+    ["long inside", arr("array", [arr("string", long.map(String)), arr("int8", [1])])],
+  ]);
   const json = JSON.parse(JSON.stringify(metadata)) as Record<string, unknown>;
   assert.equal(json.u64, "18446744073709551615");
   assert.deepEqual(json.i64s, ["-1"]);
@@ -247,11 +237,8 @@ test("toJSON", () => {
 
 test("a hundred thousand names that look alike", () => {
   const name = (i: number) => Uint8Array.of(0x80 | (i & 63), 0x80 | ((i >> 6) & 63), 0x80 | (i >> 12));
-  const metadata = Array.from({ length: 100_000 }, (_, i) => [name(i), u32(i)] as const);
-  const keys = [...parse(writeGguf({ metadata })).metadata.keys()];
-  assert.equal(keys.length, metadata.length);
-  assert.deepEqual(
-    [keys[0], keys[1], keys.at(-1)],
-    ["\ufffd", 2, 100_000].map((copy, i) => (i === 0 ? "\ufffd\ufffd\ufffd" : `\ufffd\ufffd\ufffd (${copy})`)),
-  );
+  const keys = [...metadataOf(Array.from({ length: 100_000 }, (_, i) => [name(i), u32(i)] as const)).keys()];
+  const shown = "\ufffd\ufffd\ufffd";
+  assert.deepEqual([keys.length, keys[0], keys[1]], [100_000, shown, `${shown} (2)`]);
+  assert.equal(keys.at(-1), `${shown} (100000)`);
 });
