@@ -71,7 +71,7 @@ function contents({ metadata, tensors }: GgufFile): unknown {
 
 describe("GgufWriter.from", () => {
   test("copies a file byte for byte", async () => {
-    assert.deepEqual(Buffer.from(await bytesOf(GgufWriter.from(parse(original)))), Buffer.from(original));
+    assert.deepEqual(await bytesOf(GgufWriter.from(parse(original))), original);
   });
 
   test("copies another alignment, and removing it brings back the usual one", async () => {
@@ -107,10 +107,7 @@ describe("GgufWriter.from", () => {
       bytes: blocks(type, 3),
     }));
     const little = padded(writeGguf({ ...spec, tensors }));
-    const swapped = tensors.map((each, i) => ({
-      ...each,
-      bytes: swapBlocks(ALL_TYPES[i] as GgmlType, each.bytes),
-    }));
+    const swapped = tensors.map((each) => ({ ...each, bytes: swapBlocks(each.name, each.bytes) }));
     const big = padded(writeGguf({ ...spec, tensors: swapped, byteOrder: "big" }));
     const found = Buffer.from(await bytesOf(GgufWriter.from(parse(little), { byteOrder: "big" })));
     assert.deepEqual(found, Buffer.from(big));
@@ -139,55 +136,44 @@ describe("GgufWriter.from", () => {
   });
 
   test("tensors get other names, all at once, and keep their places", async () => {
-    const [first, , third, fourth] = (spec.tensors ?? []).map(({ name }) => String(name));
-    const writer = GgufWriter.from(parse(original)).renameTensors({
-      [first as string]: fourth as string,
-      [fourth as string]: first as string,
-      [third as string]: third as string,
-    });
+    const names = (spec.tensors ?? []).map(({ name }) => String(name)) as [string, string, string, string];
+    const [first, , third, fourth] = names;
+    const renamed = { [first]: fourth, [fourth]: first, [third]: third };
+    const writer = GgufWriter.from(parse(original)).renameTensors(renamed);
     const { tensors } = parse(await bytesOf(writer));
     assert.deepEqual([...tensors.keys()], [fourth, "f\ufffd\ufffd", third, first]);
     const bytes = Buffer.from(spec.tensors?.[3]?.bytes as Uint8Array);
-    assert.deepEqual(Buffer.from(tensors.get(first as string)?.bytes() ?? []), bytes);
+    assert.deepEqual(Buffer.from(tensors.get(first)?.bytes() ?? []), bytes);
     writer.renameTensors(new Map([["empty", "other"]])).removeTensor("other");
     assert.throws(() => writer.renameTensors({ empty: "x" }), { code: "ERR_GGUF_TENSOR_NOT_FOUND" });
     for (const [to, message] of [
-      [first as string, /two tensors would have this name/],
+      [first, /two tensors would have this name/],
       ["", /must not be empty/],
       ["x".repeat(64), /64 bytes/],
     ] as const)
-      assert.throws(() => writer.renameTensors({ [fourth as string]: to }), {
-        code: "ERR_GGUF_INVALID",
-        message,
-      });
-    assert.throws(() => writer.renameTensors({ [fourth as string]: 1 as never }), TypeError);
+      assert.throws(() => writer.renameTensors({ [fourth]: to }), { code: "ERR_GGUF_INVALID", message });
+    assert.throws(() => writer.renameTensors({ [fourth]: 1 as never }), TypeError);
     assert.throws(() => writer.renameTensors(1 as never), TypeError);
   });
 
-  test("a split model becomes one file", async () => {
+  test("a split model, and a file on a server, become one file", async () => {
     const path = newPath();
     writeFileSync(path, original);
     const [first] = await splitModel(path, join(folder, "split"), { maxTensors: 1 });
-    using file = openSync(first as string);
-    assert.equal(file.paths.length, 4);
-    assert.deepEqual(Buffer.from(await bytesOf(GgufWriter.from(file))), Buffer.from(original));
+    using split = openSync(first as string);
+    assert.equal(split.paths.length, 4);
+    using remote = await openRemote((await serve(rangesOf(original))).url);
+    for (const file of [split, remote]) assert.deepEqual(await bytesOf(GgufWriter.from(file)), original);
   });
 
-  test("a file on a server", async () => {
-    const { url } = await serve(rangesOf(original));
-    using file = await openRemote(url);
-    assert.deepEqual(Buffer.from(await bytesOf(GgufWriter.from(file))), Buffer.from(original));
-  });
-
-  test("over the file itself", async () => {
+  const noWindows = { skip: process.platform === "win32" && "Windows replaces no file that is open" };
+  test("over the file itself", noWindows, async () => {
     const path = newPath();
     writeFileSync(path, original);
-    if (process.platform !== "win32") {
-      using file = openSync(path);
-      await GgufWriter.from(file).set("general.name", "changed").write(path);
-    }
+    using file = openSync(path);
+    await GgufWriter.from(file).set("general.name", "changed").write(path);
     using again = openSync(path);
-    if (process.platform !== "win32") assert.equal(again.metadata.string("general.name"), "changed");
+    assert.equal(again.metadata.string("general.name"), "changed");
   });
 
   test("what is changed keeps its place, and its type unless another is given", async () => {
@@ -201,18 +187,8 @@ describe("GgufWriter.from", () => {
       .removeTensor("empty")
       .addTensor("last", "I8", [1], Int8Array.of(9));
     const file = parse(await bytesOf(copy));
-    assert.deepEqual(
-      [...file.metadata.keys()],
-      [
-        "general.architecture",
-        "general.name",
-        "tokenizer.ggml.tokens",
-        "nested",
-        "llama.context_length",
-        "small",
-        "new",
-      ],
-    );
+    const keys = "general.architecture general.name tokenizer.ggml.tokens nested llama.context_length small new";
+    assert.equal([...file.metadata.keys()].join(" "), keys);
     assert.deepEqual(file.metadata.typeOf("small"), { type: "uint8" });
     assert.deepEqual(file.metadata.get("small"), 8);
     assert.deepEqual(file.metadata.typeOf("llama.context_length"), { type: "int32" });
