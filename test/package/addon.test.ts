@@ -19,10 +19,7 @@ const both = installPackage("compiled", "prebuilt");
 
 /** Runs Node in an application. */
 function node(application: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  return runNode(args, {
-    cwd: application,
-    env: { ...plainEnv, ...env },
-  });
+  return runNode(args, { cwd: application, env: { ...plainEnv, ...env } });
 }
 
 const LOAD = ["-p", "require('gguf-native').cpu().available.includes('scalar')"];
@@ -35,6 +32,8 @@ test("no argument of a native function is dropped without a word", needsAddon, (
   native.formats(...many(10));
   assert.throws(() => native.formats(...many(11)), { code: "ERR_GGUF_RANGE", message: /11 arguments/ });
 });
+
+const PERMISSION = Number.parseInt(process.versions.node, 10) < 22 ? "--experimental-permission" : "--permission";
 
 /** The package must load. */
 function expectLoads(application: string, env: NodeJS.ProcessEnv = {}, options: readonly string[] = []): void {
@@ -107,13 +106,13 @@ describe("which addon is loaded", () => {
     const { application } = both;
     const text = join(application, "text.node");
     writeFileSync(text, "no addon\n".repeat(1000));
-    expectError(application, /GGUF_NATIVE_ADDON names '.*none\.node', which does not exist/, {
-      GGUF_NATIVE_ADDON: "none.node",
-    });
-    expectError(application, /GGUF_NATIVE_ADDON names '.*', which is not a file/, {
-      GGUF_NATIVE_ADDON: application,
-    });
-    expectError(application, /gguf-native cannot load its addon: .*text\.node/, { GGUF_NATIVE_ADDON: text });
+    for (const [GGUF_NATIVE_ADDON, message] of [
+      ["none.node", /GGUF_NATIVE_ADDON names '.*none\.node', which does not exist/],
+      [application, /GGUF_NATIVE_ADDON names '.*', which is not a file/],
+      [text, /gguf-native cannot load its addon: .*text\.node/],
+    ] as const) {
+      expectError(application, message, { GGUF_NATIVE_ADDON });
+    }
   });
   test("the addon of something else is an error", (t) => {
     const compiler = process.env.CXX?.split(" ") ?? ["c++"];
@@ -123,14 +122,11 @@ describe("which addon is loaded", () => {
       source,
       'extern "C" __attribute__((visibility("default"))) void* napi_register_module_v1(void*, void* exports) { return exports; }\n',
     );
-    const { status } = runSync(compiler[0] as string, [
-      ...compiler.slice(1),
-      ...["-shared", "-fPIC", "-o", foreign, source],
-    ]);
+    const args = [...compiler.slice(1), "-shared", "-fPIC", "-o", foreign, source];
+    const { status } = runSync(compiler[0] as string, args);
     if (status !== 0) return t.skip("no compiler that makes a shared library in this way");
-    expectError(empty.application, /'.*foreign\.node' is the addon of something else/, {
-      GGUF_NATIVE_ADDON: foreign,
-    });
+    const message = /'.*foreign\.node' is the addon of something else/;
+    expectError(empty.application, message, { GGUF_NATIVE_ADDON: foreign });
   });
 });
 
@@ -141,16 +137,14 @@ describe("where the system forbids addons, the error says how to allow them", ()
     expectError(prebuilt.application, message, { NODE_OPTIONS: "--no-addons" });
   });
   test("the permission model", () => {
-    const major = Number(process.versions.node.split(".")[0]);
-    const options = [major < 22 ? "--experimental-permission" : "--permission", "--allow-fs-read=*"];
+    const options = [PERMISSION, "--allow-fs-read=*"];
     const message = /Error: gguf-native cannot load its addon: .* start it with --allow-addons/;
     expectError(prebuilt.application, message, {}, options);
     expectLoads(prebuilt.application, {}, [...options, "--allow-addons"]);
   });
   const canMount = process.platform === "linux" && succeeds("unshare", ["--mount", "true"]);
-  test("a file system that is mounted noexec", {
-    skip: !canMount && "file systems cannot be mounted",
-  }, () => {
+  const needsMount = { skip: !canMount && "file systems cannot be mounted" };
+  test("a file system that is mounted noexec", needsMount, () => {
     const place = join(empty.application, "noexec");
     mkdirSync(place);
     const addon = join(place, "addon.node");
@@ -197,9 +191,7 @@ describe("where no addon can be loaded, the WebAssembly module takes its place",
     expectModule(application, /--no-addons/, [], { NODE_OPTIONS: "--no-addons" });
   });
   test("the permission model", () => {
-    const major = Number(process.versions.node.split(".")[0]);
-    const flag = major < 22 ? "--experimental-permission" : "--permission";
-    expectModule(application, /start it with --allow-addons/, [flag, "--allow-fs-read=*"]);
+    expectModule(application, /start it with --allow-addons/, [PERMISSION, "--allow-fs-read=*"]);
   });
   test("an addon that does not load", () => {
     const broken = installPackage("prebuilt", "module");
@@ -223,9 +215,8 @@ describe("where no addon can be loaded, the WebAssembly module takes its place",
   test("an addon that was asked for by name is an error", () => {
     const env = { GGUF_NATIVE_ADDON: "none.node" };
     expectError(application, /GGUF_NATIVE_ADDON names '.*none\.node', which does not exist/, env);
-    expectError(application, /Node\.js was started with --no-addons/, { GGUF_NATIVE_ADDON: testedAddon }, [
-      "--no-addons",
-    ]);
+    const forbidden = /Node\.js was started with --no-addons/;
+    expectError(application, forbidden, { GGUF_NATIVE_ADDON: testedAddon }, ["--no-addons"]);
   });
   test("doctor says which is in use, and why", () => {
     const { status, stdout } = node(alone.application, [alone.bin, "doctor", "--json"]);
@@ -344,12 +335,8 @@ describe("gguf-native build", () => {
      }
      cpSync(process.env.FAKE_ADDON, "build/Release/gguf_native.node");`,
   );
-  const tools = {
-    npm_config_node_gyp: nodeGyp,
-    FAKE_ADDON: testedAddon,
-    CXX: process.execPath,
-    MAKE: process.execPath,
-  };
+  const found = { CXX: process.execPath, MAKE: process.execPath };
+  const tools = { npm_config_node_gyp: nodeGyp, FAKE_ADDON: testedAddon, ...found };
   const build = (installed: typeof empty, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}) =>
     node(installed.application, [installed.bin, "build", ...args], { ...tools, ...env });
 

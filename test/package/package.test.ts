@@ -79,15 +79,14 @@ const nodeHeader = (name: string): string => `vendor/node-api-headers/include/no
 describe("the tarball", () => {
   let tarball: string;
   let facts: { filename: string; size: number; files: { path: string; mode: number }[] };
-  before(() => {
+  let prebuilds: string[];
+  before(async () => {
+    ({ prebuilds } = await import(relative(__dirname, join(projectRoot, "scripts", "release", "prebuild-list.mjs"))));
     [facts] = JSON.parse(npm("pack", "--json", "--pack-destination", folder).stdout);
     tarball = join(folder, facts.filename);
   });
 
-  test("holds what it should and nothing else", async () => {
-    const { prebuilds }: { prebuilds: string[] } = await import(
-      relative(__dirname, join(projectRoot, "scripts", "release", "prebuild-list.mjs"))
-    );
+  test("holds what it should and nothing else", () => {
     const native = filesUnder("native").filter(
       (name) => /\.(cc|h|def|map|txt)$/.test(name) && !name.endsWith("CMakeLists.txt"),
     );
@@ -163,14 +162,9 @@ describe("the tarball", () => {
     assert.match(bundled, /jsonc-parser\s+The MIT License/);
   });
 
-  test("is small, with the addons of all platforms", async (t) => {
-    if (process.platform !== "linux" || !existsSync(testedAddon)) {
-      t.skip("there is no addon of Linux, or nothing to strip it with");
-      return;
-    }
-    const { prebuilds }: { prebuilds: string[] } = await import(
-      relative(__dirname, join(projectRoot, "scripts", "release", "prebuild-list.mjs"))
-    );
+  test("is small, with the addons of all platforms", (t) => {
+    if (process.platform !== "linux" || !existsSync(testedAddon))
+      return t.skip("there is no addon of Linux, or nothing to strip it with");
     // The one that is built, once for each.
     const addon = join(folder, "addon.node");
     const unpacked = join(folder, "package");
@@ -190,10 +184,8 @@ describe("the tarball", () => {
   });
 
   test("publint finds nothing", (t) => {
-    if (!existsSync(join(projectRoot, "dist", "wasm", "kernels.wasm"))) {
-      t.skip("the WebAssembly module, which the package exports, is not built: npm run build:wasm");
-      return;
-    }
+    if (!existsSync(join(projectRoot, "dist", "wasm", "kernels.wasm")))
+      return t.skip("the WebAssembly module, which the package exports, is not built: npm run build:wasm");
     assert.match(node([tool("publint"), "run", "--strict", tarball]).stdout, /All good!/);
   });
 
