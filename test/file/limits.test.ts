@@ -57,6 +57,7 @@ function sparse(name: string, start: Uint8Array): string | undefined {
 }
 
 describe("a sparse file of a tebibyte", () => {
+  const [HALF, STRINGS] = [2 ** 39, 2 ** 35];
   const counts = (tensors: number, keys: number) =>
     new ByteWriter().bytes(Buffer.from("GGUF")).u32(3).u64(tensors).u64(keys);
   const cases: Record<string, [Uint8Array, GgufError["code"]]> = {
@@ -64,21 +65,8 @@ describe("a sparse file of a tebibyte", () => {
     "that claims 2^28 keys": [counts(0, 2 ** 28).done(), "ERR_GGUF_INVALID"],
     "that claims 2^28 tensors": [counts(2 ** 28, 0).done(), "ERR_GGUF_INVALID"],
     "that claims 2^32 keys": [counts(0, 2 ** 32).done(), "ERR_GGUF_INVALID"],
-    "whose name has half a tebibyte": [
-      counts(1, 0)
-        .u64(2 ** 39)
-        .done(),
-      "ERR_GGUF_INVALID",
-    ],
-    "with 2^35 strings": [
-      counts(0, 1)
-        .string("s")
-        .u32(9)
-        .u32(8)
-        .u64(2 ** 35)
-        .done(),
-      "ERR_GGUF_INVALID",
-    ],
+    "whose name has half a tebibyte": [counts(1, 0).u64(HALF).done(), "ERR_GGUF_INVALID"],
+    "with 2^35 strings": [counts(0, 1).string("s").u32(9).u32(8).u64(STRINGS).done(), "ERR_GGUF_INVALID"],
   };
   for (const [name, [start, code]] of Object.entries(cases)) {
     test(name, (t) => {
@@ -95,17 +83,13 @@ describe("a sparse file of a tebibyte", () => {
 
   test("with an array of half a tebibyte, which is only passed over", needsAddon, (t) => {
     if (emulated) return t.skip("the emulator keeps a record of every page that is mapped");
-    const w = counts(0, 1)
-      .string("numbers")
-      .u32(9)
-      .u32(0)
-      .u64(2 ** 39);
+    const w = counts(0, 1).string("numbers").u32(9).u32(0).u64(HALF);
     const path = sparse("sparse.gguf", w.done());
     if (path === undefined) return t.skip("this file system has no such files");
     using file: GgufFile = within(5, () => openSync(path));
     assert.equal(file.byteLength, 2 ** 40);
     const type = file.metadata.typeOf("numbers");
-    assert.deepEqual(type, { type: "array", elementType: "uint8", length: 2 ** 39 });
+    assert.deepEqual(type, { type: "array", elementType: "uint8", length: HALF });
     assert.throws(() => file.metadata.get("numbers"), { code: "ERR_GGUF_OUT_OF_MEMORY", path });
     // Without a mapping all of the header has to be in memory, for which it is too large: that is known before.
     const before = process.memoryUsage.rss();
@@ -212,9 +196,7 @@ describe("paths", () => {
   });
 });
 
-test("the files of this process are as few as before", {
-  skip: noProc,
-}, () => {
+test("the files of this process are as few as before", { skip: noProc }, () => {
   // Everything above that failed must have closed what it had opened.
   const left = readFileSync("/proc/self/maps", "utf8")
     .split("\n")
