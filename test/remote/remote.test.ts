@@ -7,7 +7,7 @@ import { describe, test } from "node:test";
 import { inspect } from "node:util";
 import { openRemote, parse } from "gguf-native";
 import { start } from "../support/child";
-import { arr, splitKeys, str, u32, writeGguf } from "../support/gguf-writer";
+import { arr, splitKeys, str, type TensorSpec, writeGguf } from "../support/gguf-writer";
 import { goldenPath } from "../support/golden";
 import { temporaryFolder } from "../support/paths";
 import { answerRange, freePort, type Handler, rangeOf, rangesOf, serve } from "../support/range-server";
@@ -127,14 +127,11 @@ describe("a server that supports ranges", () => {
   });
 
   test("split models open as one", async () => {
-    const shard = (no: number, tensors: Parameters<typeof writeGguf>[0] & object) =>
-      writeGguf({
-        metadata: [["general.architecture", str("test")], ...splitKeys(no, 2, 2)],
-        ...tensors,
-      });
-    const tensor = (name: string, value: number) => ({
-      tensors: [{ name, type: 0, shape: [1], bytes: new Uint8Array(Float32Array.of(value).buffer) }],
-    });
+    const shard = (no: number, tensors: TensorSpec[]) =>
+      writeGguf({ metadata: [["general.architecture", str("test")], ...splitKeys(no, 2, 2)], tensors });
+    const tensor = (name: string, value: number) => [
+      { name, type: 0, shape: [1], bytes: new Uint8Array(Float32Array.of(value).buffer) },
+    ];
     const shards = [shard(0, tensor("a", 1)), shard(1, tensor("b", 2))];
     const handler: Handler = (request, response) => {
       const no = Number(/-0000(\d)-of-00002\.gguf\?key=1$/.exec(request.url!)![1]) - 1;
@@ -203,9 +200,8 @@ describe("aborting", () => {
 });
 
 const nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].find((path) => process.platform !== "win32" && existsSync(path));
-describe("nginx", {
-  skip: nginx === undefined && "nginx is not installed (apt-get install nginx-light)",
-}, () => {
+const needsNginx = { skip: nginx === undefined && "nginx is not installed (apt-get install nginx-light)" };
+describe("nginx", needsNginx, () => {
   test("ranges, an ETag that changes, no ranges, no right, no file", async () => {
     const folder = temporaryFolder();
     const port = await freePort();
@@ -231,13 +227,7 @@ describe("nginx", {
     try {
       const base = `http://127.0.0.1:${port}`;
       for (let i = 0; i < 100; i++) {
-        if (
-          await fetch(base).then(
-            () => true,
-            () => false,
-          )
-        )
-          break;
+        if (await fetch(base).catch(() => undefined)) break;
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
       const remote = await openRemote(`${base}/model.gguf`);
@@ -248,10 +238,7 @@ describe("nginx", {
       expectSame(await openRemote(`${base}/moved/model.gguf`));
       const expected = isRemoteError("ERR_GGUF_OPEN", /whole files only/, 200);
       await assert.rejects(openRemote(`${base}/whole/model.gguf`), expected);
-      await assert.rejects(openRemote(`${base}/denied/model.gguf`), {
-        code: "ERR_GGUF_OPEN",
-        message: /403/,
-      });
+      await assert.rejects(openRemote(`${base}/denied/model.gguf`), isRemoteError("ERR_GGUF_OPEN", /403/, 403));
       await assert.rejects(openRemote(`${base}/model-none.gguf`), isRemoteError("ERR_GGUF_OPEN", /404/, 404));
       writeFileSync(join(folder, "model-empty.gguf"), "");
       await assert.rejects(openRemote(`${base}/model-empty.gguf`), isRemoteError("ERR_GGUF_TRUNCATED", /empty/));
@@ -275,9 +262,8 @@ test("wrong arguments", async () => {
   for (const wrong of [5, null, undefined, {}, []]) await refuses(openRemote(wrong as never));
   await refuses(openRemote("model.gguf"), "ERR_INVALID_ARG_VALUE");
   await refuses(openRemote("file:///model.gguf"), "ERR_INVALID_ARG_VALUE");
-  await refuses(openRemote("http://me:secret@127.0.0.1/"), "ERR_INVALID_ARG_VALUE");
-  const expected = (error: Error) => !/secret/.test(error.message);
-  await assert.rejects(openRemote("http://me:secret@127.0.0.1/"), expected);
+  const hidden = { code: "ERR_INVALID_ARG_VALUE", message: /^(?!.*secret)/s };
+  await assert.rejects(openRemote("http://me:secret@127.0.0.1/"), hidden);
   await refuses(openRemote(url, 5 as never));
   await refuses(openRemote(url, { fetch: 5 as never }));
   await refuses(openRemote(url, { signal: 5 as never }));
@@ -293,14 +279,8 @@ test("wrong arguments", async () => {
   await refuses(tensor.read({ start: 2, end: 1 }), "ERR_GGUF_RANGE");
   await refuses(remote.tensor("token_embd.weight").read({ start: 1 }), "ERR_GGUF_RANGE");
   assert.throws(() => remote.tensor("none"), { code: "ERR_GGUF_TENSOR_NOT_FOUND" });
-  const odd = await openAt(
-    rangesOf(
-      writeGguf({
-        metadata: [["x", u32(1)]],
-        tensors: [{ name: "o", type: 4, shape: [32], bytes: new Uint8Array(32) }],
-      }),
-    ),
-  );
+  const unknown = writeGguf({ tensors: [{ name: "o", type: 4, shape: [32], bytes: new Uint8Array(32) }] });
+  const odd = await openAt(rangesOf(unknown));
   await refuses(odd.tensor("o").read(), "ERR_GGUF_UNSUPPORTED_TYPE");
   await refuses(odd.tensor("o").dequantize(), "ERR_GGUF_UNSUPPORTED_TYPE");
 });
