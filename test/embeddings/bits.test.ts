@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { cpu } from "gguf-native";
-import { bundleForBrowser, chromium, runInChromium } from "../support/browser";
+import { bundleForBrowser, noChromium, runInChromium } from "../support/browser";
 import { resultOf } from "../support/child";
 import { type EmbeddingsRun, TEXTS } from "../support/embeddings-run";
 import { emulated } from "../support/emulated";
@@ -55,8 +55,7 @@ describe("vectors have the same bits, alone and together", () => {
     assertBits(await runWith({ GGUF_NATIVE_WASM: "1" }), "wasm");
   });
 
-  const noPage = skip || (chromium === undefined && "chromium is not installed (apt-get install chromium)");
-  test("in Chromium", { skip: noPage }, async () => {
+  test("in Chromium", { skip: skip || noChromium }, async () => {
     const { outputFiles, warnings } = bundleForBrowser("embeddings-page");
     assert.deepEqual(warnings, []);
     const input = Buffer.from(bytes).toString("base64");

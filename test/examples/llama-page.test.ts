@@ -9,7 +9,7 @@ import { Tokenizer } from "gguf-native/tokenizer";
 import { Llama } from "../../examples/llama/model";
 import { greedy, write } from "../../examples/llama/write";
 import { runNode } from "../support/child";
-import { expectNoViolations, noExamplePage, serveExamplePage } from "../support/example-page";
+import { drop, expectNoViolations, noExamplePage, said, serveExamplePage } from "../support/example-page";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
 import { pages, type ViewPage } from "../support/view-page";
@@ -40,17 +40,22 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
   async function openWith(path: string, status: string | RegExp): Promise<ViewPage> {
     const view = await open(url, { acceptDownloads: true });
     await view.page.getByLabel("Drop a model here").setInputFiles(path);
-    await view.page.getByRole("status").filter({ hasText: status }).waitFor();
+    await said(view, status);
     return view;
+  }
+
+  /** Asks for so many tokens after a text. */
+  async function ask({ page }: ViewPage, tokens: number): Promise<void> {
+    await page.getByLabel("Beginning of the text").fill(PROMPT);
+    await page.getByLabel("Tokens to add").fill(String(tokens));
+    await page.getByRole("button", { name: "Write" }).click();
   }
 
   test("writes what the example writes in Node, once and again", async () => {
     await using view = await openWith(model, "sample.gguf is open.");
     const { page } = view;
-    await page.getByLabel("Beginning of the text").fill(PROMPT);
-    await page.getByLabel("Tokens to add").fill(String(TOKENS));
     for (let round = 0; round < 2; round++) {
-      await page.getByRole("button", { name: "Write" }).click();
+      await ask(view, TOKENS);
       const status = page.getByRole("status").filter({ hasText: `${TOKENS} written at` });
       await status.waitFor();
       const found = (await status.textContent()) ?? "";
@@ -62,11 +67,8 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
   test("writes the receipt that the example writes in Node, and checks it", async () => {
     await using view = await openWith(model, "sample.gguf is open.");
     const { page } = view;
-    const status = (text: string | RegExp) => page.getByRole("status").filter({ hasText: text }).waitFor();
-    await page.getByLabel("Beginning of the text").fill(PROMPT);
-    await page.getByLabel("Tokens to add").fill("3");
-    await page.getByRole("button", { name: "Write" }).click();
-    await status("3 written at");
+    await ask(view, 3);
+    await said(view, "3 written at");
     const download = page.waitForEvent("download");
     await page.getByRole("button", { name: "Save its receipt" }).click();
     const path = join(folder, "receipt.json");
@@ -77,10 +79,10 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
     const receipt = readFileSync(path, "utf8");
     assert.equal(receipt, readFileSync(inNode, "utf8"));
     await page.getByLabel("Check a receipt").setInputFiles(path);
-    await status("The logits of all tokens have the bits of the receipt.");
+    await said(view, "The logits of all tokens have the bits of the receipt.");
     writeFileSync(path, receipt.replace(/"count": 3/, '"count": 2'));
     await page.getByLabel("Check a receipt").setInputFiles(path);
-    await status(/^Error: token 3 differs: in the receipt \d+ of logits [0-9a-f]+, here the end$/);
+    await said(view, /^Error: token 3 differs: in the receipt \d+ of logits [0-9a-f]+, here the end$/);
   });
 
   test("computes with all processors", { skip: availableParallelism() === 1 && "there is one" }, async () => {
@@ -91,11 +93,9 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
   test("stops when it is told to, and goes on with another text", async () => {
     await using view = await openWith(model, "sample.gguf is open.");
     const { page } = view;
-    await page.getByLabel("Beginning of the text").fill(PROMPT);
-    await page.getByLabel("Tokens to add").fill("2000");
-    await page.getByRole("button", { name: "Write" }).click();
+    await ask(view, 2000);
     await page.getByRole("button", { name: "Stop" }).click();
-    await page.getByRole("status").filter({ hasText: "written at" }).waitFor();
+    await said(view, "written at");
     const text = (await page.getByRole("region", { name: "Text" }).textContent()) ?? "";
     assert.ok(text.startsWith(PROMPT) && text.split(" ").length < 2000, text.slice(0, 100));
     await page.getByRole("button", { name: "Write" }).waitFor();
@@ -109,25 +109,16 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
     const { page } = view;
     assert.equal(await page.getByRole("button", { name: "Write" }).isEnabled(), false);
     await page.getByLabel("Drop a model here").setInputFiles(model);
-    await page.getByRole("status").filter({ hasText: "is open" }).waitFor();
-    await page.getByLabel("Tokens to add").fill("99999");
-    await page.getByRole("button", { name: "Write" }).click();
-    await page.getByRole("status").filter({ hasText: "does not fit in the model's context" }).waitFor();
+    await said(view, "is open");
+    await ask(view, 99_999);
+    await said(view, "does not fit in the model's context");
     assert.equal(await page.getByRole("button", { name: "Write" }).isEnabled(), true);
   });
 
   test("opens a file that is dropped", async () => {
     await using view = await open(url);
-    const bytes = Buffer.from(sampleModel()).toString("base64");
-    await view.page.evaluate(`{
-      const transfer = new DataTransfer();
-      const bytes = Uint8Array.from(atob("${bytes}"), (char) => char.charCodeAt(0));
-      transfer.items.add(new File([bytes], "dropped.gguf"));
-      document.getElementById("drop").dispatchEvent(
-        new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }),
-      );
-    }`);
-    await view.page.getByRole("status").filter({ hasText: "dropped.gguf is open." }).waitFor();
+    await drop(view, "drop", "dropped.gguf", sampleModel());
+    await said(view, "dropped.gguf is open.");
   });
 
   test("axe finds nothing, and the keyboard reaches everything", async () => {

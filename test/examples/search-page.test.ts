@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { Embedder } from "gguf-native/embeddings";
 import { Index, passagesOf } from "../../examples/embeddings/search";
-import { expectNoViolations, noExamplePage, serveExamplePage } from "../support/example-page";
+import { drop, expectNoViolations, noExamplePage, said, serveExamplePage } from "../support/example-page";
 import { temporaryFolder } from "../support/paths";
 import { sampleBert } from "../support/sample-bert";
 import { pages, type ViewPage } from "../support/view-page";
@@ -36,8 +36,6 @@ describe("the page that searches a text", { skip: noExamplePage, timeout: 300_00
   });
 
   const choose = (view: ViewPage, label: string, path: string) => view.page.getByLabel(label).setInputFiles(path);
-  const said = (view: ViewPage, status: string | RegExp) =>
-    view.page.getByRole("status").filter({ hasText: status }).waitFor();
 
   test("finds what the example finds in Node, once and again", async () => {
     await using view = await open(url);
@@ -77,13 +75,7 @@ describe("the page that searches a text", { skip: noExamplePage, timeout: 300_00
     await using view = await open(url);
     await choose(view, "Drop a model here", model);
     await said(view, "sample.gguf is open.");
-    await view.page.evaluate(`{
-      const transfer = new DataTransfer();
-      transfer.items.add(new File(["one\\n\\ntwo"], "dropped.txt"));
-      document.getElementById("drop-text").dispatchEvent(
-        new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }),
-      );
-    }`);
+    await drop(view, "drop-text", "dropped.txt", Buffer.from("one\n\ntwo"));
     await said(view, "2 passages were read in");
   });
 });

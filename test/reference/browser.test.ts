@@ -1,7 +1,7 @@
 /** `gguf-native/reference` where no addon can be: bundled for browsers, and run in headless Chromium. */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
-import { bundleForBrowser, chromium, runInChromium } from "../support/browser";
+import { bundleForBrowser, noChromium, runInChromium } from "../support/browser";
 import { ALL_TYPES } from "../support/golden";
 import { factsOf, type PageResult } from "../support/reference-page";
 
@@ -17,8 +17,7 @@ describe("the bundle for browsers", () => {
     assert.ok(!Object.keys(metafile.inputs).includes("dist/backend/native.js"));
   });
 
-  const skip = chromium === undefined && "chromium is not installed (apt-get install chromium)";
-  describe("in Chromium", { skip }, () => {
+  describe("in Chromium", { skip: noChromium }, () => {
     let result: PageResult;
     before(async () => {
       result = (await runInChromium(outputFiles[0]!.contents, [])) as PageResult;

@@ -23,6 +23,9 @@ export const chromium = (process.env.PATH ?? "")
   .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => join(folder, name)))
   .find((path) => existsSync(path));
 
+/** Why nothing can run in it here, or false: the value of `skip` of a test. */
+export const noChromium = chromium === undefined && "chromium is not installed (apt-get install chromium)";
+
 /** Nothing of the network but the page, and no sandbox, which root cannot have: the page is our own. */
 const FLAGS = [
   ...["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"],

@@ -11,7 +11,7 @@ import {
   type Page,
   chromium as playwright,
 } from "playwright-core";
-import { browserEnvironment, chromium } from "./browser";
+import { browserEnvironment, chromium, noChromium } from "./browser";
 import { projectRoot } from "./paths";
 import { type SiteModel, serveSite } from "./view-site";
 
@@ -20,9 +20,7 @@ export const pageFileUrl = pathToFileURL(pagePath).href;
 
 /** Why the page cannot be tested here, or false: the value of `skip` of a test. */
 export const noPage: string | false =
-  chromium === undefined
-    ? "chromium is not installed (apt-get install chromium)"
-    : !existsSync(pagePath) && "the page is not built (npm run build:wasm && npm run build -- view)";
+  noChromium || (!existsSync(pagePath) && "the page is not built (npm run build:wasm && npm run build -- view)");
 
 /** No sandbox, which root cannot have: the page is our own. No name leads anywhere. */
 const FLAGS = [

@@ -5,7 +5,7 @@ import { before, describe, test } from "node:test";
 import { parse } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
 import { mixedLines } from "../models/mixed-lines";
-import { bundleForBrowser, chromium, runInChromium } from "../support/browser";
+import { bundleForBrowser, noChromium, runInChromium } from "../support/browser";
 import { arr, str, type TypedValue, writeGguf } from "../support/gguf-writer";
 import type { Handler } from "../support/range-server";
 import { needsShared, sharedPath, vocabularies } from "../support/shared-data";
@@ -77,8 +77,7 @@ describe("the tokenizer, bundled for browsers", needsModule, () => {
     assert.deepEqual(found, []);
   });
 
-  const skip = chromium === undefined && "chromium is not installed (apt-get install chromium)";
-  describe("in Chromium", { skip }, () => {
+  describe("in Chromium", { skip: noChromium }, () => {
     let result: { globals: string[]; facts: (TextFacts | string)[][] };
     before(async () => {
       result = (await runInChromium(outputFiles[0]!.contents, input, answer)) as typeof result;

@@ -7,7 +7,7 @@ import { before, describe, test } from "node:test";
 import { compileFunction, createContext } from "node:vm";
 import { type GgufTensor, ggmlTypes, matmulSync, openSafetensors, openSync, quantizeSync } from "gguf-native";
 import { DTYPES } from "#dist/safetensors/dtypes";
-import { bundleForBrowser, CSP, chromium, ISOLATED, POLICY, runInChromium } from "../support/browser";
+import { bundleForBrowser, CSP, ISOLATED, noChromium, POLICY, runInChromium } from "../support/browser";
 import { goldenPath } from "../support/golden";
 import { projectRoot } from "../support/paths";
 import { type Handler, rangesOf, serve } from "../support/range-server";
@@ -160,7 +160,6 @@ describe("the bundle for browsers", needsModule, () => {
     assert.ok(Object.keys(metafile.inputs).includes("dist/wasm/index.mjs"));
   });
 
-  const skip = chromium === undefined && "chromium is not installed (apt-get install chromium)";
   for (const [what, headers, threads] of [
     ["", undefined, 1],
     [", isolated", ISOLATED, 1],
@@ -170,7 +169,7 @@ describe("the bundle for browsers", needsModule, () => {
       Math.min(2, availableParallelism()),
     ],
   ] as const) {
-    describe(`in Chromium, under a content security policy${what}`, { skip }, () => {
+    describe(`in Chromium, under a content security policy${what}`, { skip: noChromium }, () => {
       let result: WasmResult & { edited: string };
       before(async () => {
         result = (await runInChromium(outputFiles[0]!.contents, input, answer, headers)) as typeof result;
