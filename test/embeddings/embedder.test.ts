@@ -28,11 +28,9 @@ describe("an embedder", () => {
     const expected = await vectorsOf(model);
     const moved = join(folder, "moved.gguf");
     writeFileSync(moved, bytes);
-    for (const place of [
-      ...[pathToFileURL(model), pathToFileURL(model).href, mapped, parse(bytes), new Blob([bytes])],
-    ]) {
+    const url = pathToFileURL(model);
+    for (const place of [url, url.href, mapped, parse(bytes), new Blob([bytes])])
       assert.deepEqual(await vectorsOf(place), expected);
-    }
     for (const prepare of [true, false]) {
       using other = await Embedder.open(model, { prepare });
       assert.deepEqual(await other.embed(TEXTS), expected);
@@ -282,11 +280,8 @@ describe("an embedder refuses", () => {
     const type = { code: "ERR_INVALID_ARG_TYPE" };
     const value = { code: "ERR_INVALID_ARG_VALUE" };
     const open = Embedder.open as (...args: unknown[]) => Promise<Embedder>;
-    await assert.rejects(open(join(folder, "absent.gguf")), {
-      ...GGUF,
-      code: "ERR_GGUF_OPEN",
-      path: join(folder, "absent.gguf"),
-    });
+    const path = join(folder, "absent.gguf");
+    await assert.rejects(open(path), { ...GGUF, code: "ERR_GGUF_OPEN", path });
     await assert.rejects(open(new Blob(["no model"])), { ...GGUF, code: "ERR_GGUF_MAGIC" });
     for (const place of [undefined, 1, {}]) await assert.rejects(open(place), type);
     await assert.rejects(open(model, { pooling: "sum" }), value);

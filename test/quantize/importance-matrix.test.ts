@@ -136,11 +136,7 @@ describe("importance matrices", () => {
     const name = "a.weight";
     await new GgufWriter().addTensor(name, "F32", [32, 2, 2, 3], numbers).write(at("4.gguf"));
     const importance = await writeGguf("importance.gguf", [{ name, sums: [...sums], counts: [1, 1] }]);
-    await quantizeModel(at("4.gguf"), at("out.gguf"), {
-      type: "Q4_0",
-      tensors: { [name]: "Q4_0" },
-      importance,
-    });
+    await quantizeModel(at("4.gguf"), at("out.gguf"), { type: "Q4_0", tensors: { [name]: "Q4_0" }, importance });
     const blocks = openSync(at("out.gguf")).tensor(name).bytes();
     for (let matrix = 0; matrix < 6; matrix++) {
       const expected = quantizeSync("Q4_0", numbers.subarray(64 * matrix, 64 * (matrix + 1)), {
@@ -229,10 +225,8 @@ describe("importance matrices", () => {
   ];
   for (const [what, bytes, message] of invalidOld) {
     test(`the older format with ${what}`, async () => {
-      await assert.rejects(ImportanceMatrix.open(write("bad.dat", bytes)), {
-        code: "ERR_GGUF_INVALID",
-        message,
-      });
+      const opened = ImportanceMatrix.open(write("bad.dat", bytes));
+      await assert.rejects(opened, { code: "ERR_GGUF_INVALID", message });
     });
   }
 
