@@ -6,11 +6,11 @@ import { fail } from "./commands.mjs";
 import { root } from "./paths.mjs";
 
 /**
- * Test files that are run on an emulated processor, where every process takes seconds to start: those about kernels, bits,
- * byte order and mapped files. What else depends on the architecture has C++ tests, which are run there, too.
+ * Test files that are run on an emulated processor, where every process takes seconds to start: those about kernels, bits
+ * and mapped files. What else depends on the architecture has C++ tests, which are run there, too.
  */
 const emulated = [
-  ...["decode/big-endian", "decode/dequantize", "decode/formats", "decode/isa", "decode/numbers"],
+  ...["decode/dequantize", "decode/formats", "decode/isa", "decode/numbers"],
   ...["decode/products", "decode/quantize", "decode/rows", "decode/stats", "file/open", "network/bits"],
 ];
 
