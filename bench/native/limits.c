@@ -208,9 +208,12 @@ void limits_products(int64_t times, int set) {
 #if defined(__x86_64__)
 #define VNNI_512(i) "vpdpbusd %%zmm15, %%zmm14, %%zmm" i "\n\t"
 #define VNNI_256(i) "%{vex%} vpdpbusd %%ymm15, %%ymm14, %%ymm" i "\n\t"
+#define EVEX_256(i) "%{evex%} vpdpbusd %%ymm15, %%ymm14, %%ymm" i "\n\t"
 #define MADD_256(i) "vpmaddubsw %%ymm15, %%ymm14, %%ymm12\n\tvpaddw %%ymm12, %%ymm" i ", %%ymm" i "\n\t"
   if (set == 0) FOR_EACH_TIME(VNNI_512);
-  if (set == 1) FOR_EACH_TIME(VNNI_256);
+  const int has_evex = __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+  if (set == 1 && has_evex) FOR_EACH_TIME(EVEX_256);
+  if (set == 1 && !has_evex) FOR_EACH_TIME(VNNI_256);
   if (set == 2) FOR_EACH_TIME(MADD_256);
   __asm__ volatile("vzeroupper");
 #elif defined(__aarch64__)

@@ -86,6 +86,12 @@ bool cpu_has_avx2_vnni() {
   return cpu_has_avx2() && has_all(cpuid(7, 1).eax, kAvxVnni);
 }
 
+bool cpu_has_avx2_evex_vnni_only() {
+  const Registers leaf7 = cpuid(7, 0);
+  return cpu_has_avx2() && !cpu_has_avx2_vnni() && has_all(saved_state(), kZmmState) &&
+         has_all(leaf7.ebx, kAvx512f | kAvx512vl) && has_all(leaf7.ecx, kAvx512vnni);
+}
+
 bool cpu_has_avx512() {
   const Registers leaf7 = cpuid(7, 0);
   return cpu_has_avx2() && has_all(cpuid(1, 0).ecx, kPopcnt) && has_all(saved_state(), kZmmState) &&
@@ -126,6 +132,9 @@ bool cpu_has_neon_i8mm() {
 
 namespace gguf {
 bool cpu_has_avx2() {
+  return false;
+}
+bool cpu_has_avx2_evex_vnni_only() {
   return false;
 }
 bool cpu_has_avx2_vnni() {

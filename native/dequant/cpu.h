@@ -5,8 +5,12 @@ namespace gguf {
 
 /** AVX2, F16C and FMA, with the operating system saving ymm registers. */
 bool cpu_has_avx2();
-/** The same, and AVX-512 F, BW, DQ, VL and VBMI, with the operating system saving zmm and mask registers. */
+/** The same, and AVX-VNNI. */
 bool cpu_has_avx2_vnni();
+/** AVX2, and of AVX-512 F, VL and VNNI, but not AVX-VNNI, with the operating system saving mask registers. */
+bool cpu_has_avx2_evex_vnni_only();
+/** AVX2, and AVX-512 F, BW, DQ, VL, VBMI and VNNI, with the operating system saving zmm and mask registers.
+ */
 bool cpu_has_avx512();
 /** The same, and tiles with products of bytes (AMX-TILE, AMX-INT8), with the operating system saving tiles.
  */

@@ -27,6 +27,7 @@ std::vector<const KernelTable*> find_targets() {
       {kAvx512AmxKernels, cpu_has_amx},
       {kAvx512Kernels, cpu_has_avx512},
       {kAvx2VnniKernels, cpu_has_avx2_vnni},
+      {kAvx2EvexVnniKernels, cpu_has_avx2_evex_vnni_only},
       {kAvx2Kernels, cpu_has_avx2},
       {kNeonI8mmKernels, cpu_has_neon_i8mm},
       {kNeonDotprodKernels, cpu_has_neon_dotprod},

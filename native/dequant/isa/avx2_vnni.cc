@@ -4,7 +4,13 @@
 
 #include "dequant/isa/kernel_table.h"
 
-#if defined(GGUF_AVX_VNNI)
+#if defined(GGUF_EVEX_VNNI)
+#define GGUF_THIS_SET kAvx2EvexVnniKernels
+#else
+#define GGUF_THIS_SET kAvx2VnniKernels
+#endif
+
+#if defined(GGUF_VNNI)
 GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
 // The primitives must be included first (not in alphabetical order).
 // clang-format off
@@ -73,10 +79,10 @@ KernelTable table_of_this_isa() {
 const KernelTable kThisIsa = table_of_this_isa();
 
 }  // namespace
-const KernelTable* const kAvx2VnniKernels = &kThisIsa;
+const KernelTable* const GGUF_THIS_SET = &kThisIsa;
 }  // namespace gguf
 #else
 namespace gguf {
-const KernelTable* const kAvx2VnniKernels = nullptr;
+const KernelTable* const GGUF_THIS_SET = nullptr;
 }  // namespace gguf
 #endif

@@ -231,6 +231,7 @@ struct KernelTable {
 extern const KernelTable* const kScalarKernels;
 extern const KernelTable* const kAvx2Kernels;
 extern const KernelTable* const kAvx2VnniKernels;
+extern const KernelTable* const kAvx2EvexVnniKernels;  // has the same name
 extern const KernelTable* const kAvx512Kernels;
 extern const KernelTable* const kAvx512AmxKernels;
 extern const KernelTable* const kNeonKernels;

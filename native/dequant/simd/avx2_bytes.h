@@ -2,7 +2,7 @@
 //
 // vpmaddubsw multiplies bytes without a sign with bytes that have one, and adds two products in 16 bits,
 // which would saturate for large bytes. So there are kinds of bytes: how many of these sums fit 16 bits
-// together. With GGUF_AVX_VNNI, and inside its target region, there is one kind: vpdpbusd adds to 32 bits.
+// together. With GGUF_VNNI, and inside its target region, there is one kind: vpdpbusd adds to 32 bits.
 #pragma once
 
 #include "dequant/simd/avx2.h"
@@ -13,7 +13,7 @@ namespace gguf {
 namespace {
 namespace simd {
 
-#if defined(GGUF_AVX_VNNI)
+#if defined(GGUF_VNNI)
 template <class Levels>
 constexpr int kByteBias = -least_level<Levels>();
 constexpr int kByteKinds = 1;
@@ -312,14 +312,14 @@ struct DotSums {
   __m256i x;
 };
 
-#if defined(GGUF_AVX_VNNI)
+#if defined(GGUF_VNNI)
 template <int kKind>
 GGUF_INLINE __m256i dot_32(__m256i w, const int8_t* x) {
-  return _mm256_dpbusd_avx_epi32(_mm256_setzero_si256(), w, load256(x));
+  return GGUF_DPBUSD(_mm256_setzero_si256(), w, load256(x));
 }
 template <int kKind>
 GGUF_INLINE __m256i dot_64(__m256i v, const int8_t* x, __m256i w, const int8_t* y) {
-  return _mm256_dpbusd_avx_epi32(dot_32<kKind>(v, x), w, load256(y));
+  return GGUF_DPBUSD(dot_32<kKind>(v, x), w, load256(y));
 }
 #else
 GGUF_INLINE __m256i add_words(__m256i a) {
@@ -417,7 +417,7 @@ GGUF_INLINE __m256i row_word(const uint8_t* w, int word, int k) {
   return load256(w + 32 * (kRowRegisters * word + k));
 }
 
-#if defined(GGUF_AVX_VNNI)
+#if defined(GGUF_VNNI)
 template <int kRun, int kKind, int kVectors>
 GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors][kRowRegisters]) {
   GGUF_UNROLL
@@ -428,7 +428,7 @@ GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sum
       const __m256i word = broadcast_int(x + 4 * (i * kVectors + v)).x;
       GGUF_UNROLL
       for (int k = 0; k < kRowRegisters; ++k) {
-        sums[v][k].x = _mm256_dpbusd_avx_epi32(sums[v][k].x, rows[k], word);
+        sums[v][k].x = GGUF_DPBUSD(sums[v][k].x, rows[k], word);
       }
     }
   }

@@ -3,7 +3,7 @@
 #include "dequant/simd/avx2_vnni.h"
 #include "test/native/dequant/primitives.h"
 
-#if defined(GGUF_AVX_VNNI)
+#if defined(GGUF_VNNI)
 #include <immintrin.h>
 
 GGUF_TARGET_BEGIN("avx2,f16c,fma")
@@ -22,7 +22,8 @@ inline __m256i emulated_dpbusd(__m256i sums, __m256i w, __m256i x) {
 }
 }  // namespace
 }  // namespace gguf::test
-#define _mm256_dpbusd_avx_epi32 gguf::test::emulated_dpbusd
+#undef GGUF_DPBUSD
+#define GGUF_DPBUSD gguf::test::emulated_dpbusd
 #undef GGUF_ISA_FEATURES
 #define GGUF_ISA_FEATURES "avx2,f16c,fma"
 // The set comes first, whatever the alphabet says.
