@@ -74,6 +74,6 @@ const missing = [...commands.filter((name) => !isThere(name)), ...packages.filte
 if (missing.length > 0) fail(`Not found. On Debian 12: apt-get install --no-install-recommends ${missing.join(" ")}`);
 
 buildTests();
-console.log("Running the tests on an emulated processor, which takes a minute or two ...");
+console.log("Running the tests on an emulated processor, which takes some minutes ...");
 const { code, passed } = await runTests();
 if (code !== 0 || passed === 0) fail(`The AVX-512 tests failed (exit code ${code}, ${passed} passed).`);
