@@ -37,7 +37,9 @@ export async function runWasm(context: Context): Promise<void> {
   const module = new (globalThis as unknown as WithModules).WebAssembly.Module(readFileSync(path));
   setModule(() => module);
   setThreading(threadsOfNode(path));
+  const waiting = setInterval(() => {}, 1000); // threads that start do not keep the process
   const threads = await useThreads(Number.POSITIVE_INFINITY);
+  clearInterval(waiting);
   const types = chosenTypes(context);
   const spent = patience(context, 1, 0.2);
   for (const type of types) {
