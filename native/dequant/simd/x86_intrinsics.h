@@ -20,5 +20,10 @@
 #include <avx512vldqintrin.h>
 #include <avx512vbmiintrin.h>
 #include <avx512vbmivlintrin.h>
+#include <avx512vnniintrin.h>
+#include <avx512vlvnniintrin.h>
+#if __clang_major__ >= 12
+#include <avxvnniintrin.h>
+#endif
 // clang-format on
 #endif
