@@ -251,7 +251,7 @@ constexpr uint64_t most_dots() {
   constexpr bool kIsAvx512 = simd::kLanes == 16, kIsX86 = simd::kLanes >= 8,
                  kHasManyKinds = simd::kByteKinds > 1;
   constexpr bool kIsWasm = std::string_view(simd::kName) == "wasm";
-  // Weights that are looked up in codebooks, and those of base 3.
+  // In WebAssembly every format; elsewhere weights that are looked up in codebooks, and those of base 3.
   if (kIsWasm || kIsOneOf<Block, BlockIQ1_S, BlockIQ1_M, BlockIQ2_XXS, BlockIQ2_XS, BlockIQ2_S, BlockIQ3_XXS,
                           BlockIQ3_S, BlockTQ1_0>) {
     return 1;

@@ -46,29 +46,29 @@ std::vector<uint64_t> lengths(const Format& format) {
   return {block, 576 / block * block, 512 + 5 * block, 1088 / block * block, 4096 + 3 * block};
 }
 
-ProductRule rule = {Activations::kInt8, formats_of_codes(), lengths, expected_products};
+const ProductRule kRule = {Activations::kInt8, formats_of_codes(), lengths, expected_products};
 
 Numbers int8_products(const Format& format, const uint8_t* rows, uint64_t n_rows, uint64_t columns,
                       const Numbers& x) {
-  return rule.actual(format, false, rows, n_rows, columns, x, n_rows);
+  return kRule.actual(format, false, rows, n_rows, columns, x, n_rows);
 }
 
 class IntegerRowProducts : public OnEveryIsa {};
 
 TEST_P(IntegerRowProducts, EqualTheRuleForAnyBlocksAndAnyNumberOfVectors) {
-  expect_the_rule(rule);
+  expect_the_rule(kRule);
 }
 
 TEST_P(IntegerRowProducts, AreTheSameForAnySplitAlignmentAndByteOrder) {
-  expect_any_split_alignment_and_byte_order(rule);
+  expect_any_split_alignment_and_byte_order(kRule);
 }
 
 TEST_P(IntegerRowProducts, ReadNotAByteTooMuch) {
-  expect_no_byte_too_much(rule);
+  expect_no_byte_too_much(kRule);
 }
 
 TEST_P(IntegerRowProducts, OfNothingAreNothing) {
-  expect_nothing_of_nothing(rule);
+  expect_nothing_of_nothing(kRule);
 }
 
 /** A vector whose runs are all of one kind: by number of the run. */

@@ -149,12 +149,12 @@ struct ProductRule {
   std::vector<uint64_t> (*lengths)(const Format&);
   /** The product of dequantized rows with the vectors, by the rule: [vector][row]. */
   Numbers (*by_rule)(const Format&, const uint8_t* rows, uint64_t n_rows, uint64_t columns, const Numbers& x);
-  std::map<std::vector<uint64_t>, Numbers> known = {};
+  mutable std::map<std::vector<uint64_t>, Numbers> known = {};
 
   /** The same, of what is made from a seed: once for all instruction sets, since emulators take minutes over
    * it. */
   const Numbers& expected(uint64_t seed, const Format& format, const uint8_t* rows, uint64_t n_rows,
-                          uint64_t columns, const Numbers& x) {
+                          uint64_t columns, const Numbers& x) const {
     Numbers& y = known[{seed, format.id, n_rows, columns, x.size()}];
     if (y.empty()) y = by_rule(format, rows, n_rows, columns, x);
     return y;
@@ -166,7 +166,7 @@ struct ProductRule {
   }
 };
 
-inline void expect_the_rule(ProductRule& rule) {
+inline void expect_the_rule(const ProductRule& rule) {
   for (const Format& format : rule.formats) {
     const uint32_t seed = format.id;
     Random random(seed);
@@ -194,7 +194,7 @@ inline void expect_the_rule(ProductRule& rule) {
   }
 }
 
-inline void expect_any_split_alignment_and_byte_order(ProductRule& rule) {
+inline void expect_any_split_alignment_and_byte_order(const ProductRule& rule) {
   for (const Format& format : rule.formats) {
     const uint32_t seed = format.id + 100;
     Random random(seed);
@@ -223,13 +223,13 @@ inline void expect_any_split_alignment_and_byte_order(ProductRule& rule) {
   }
 }
 
-inline void expect_no_byte_too_much(ProductRule& rule) {
+inline void expect_no_byte_too_much(const ProductRule& rule) {
   for (const Format& format : rule.formats) {
     const uint32_t seed = format.id + 200;
     Random random(seed);
     for (const uint64_t columns : rule.lengths(format)) {
       for (const uint64_t n_rows : {1, 17}) {
-        if (n_rows * columns > 30000) continue;  // rows end as shorter ones do
+        if (n_rows * columns > 30000) continue;  // one row shows how long ones end; emulators take minutes
         const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, Blocks::kOrdinary);
         for (const uint64_t n : {1, 2, 9}) {  // more than a tile has, but that of AMX
           const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
@@ -242,7 +242,7 @@ inline void expect_no_byte_too_much(ProductRule& rule) {
   }
 }
 
-inline void expect_nothing_of_nothing(ProductRule& rule) {
+inline void expect_nothing_of_nothing(const ProductRule& rule) {
   const Format& format = *find_format(12);
   EXPECT_TRUE(rule.actual(format, false, nullptr, 0, 256, Numbers(256), 1).empty());
   EXPECT_TRUE(rule.actual(format, false, nullptr, 0, 256, Numbers(768), 1).empty());

@@ -22,30 +22,30 @@ std::vector<uint64_t> lengths(const Format& format) {
   return {block, 1024, 512 + 5 * block, 4096 + 3 * block};
 }
 
-ProductRule rule = {Activations::kFloat32, std::vector<Format>(formats().begin(), formats().end()), lengths,
-                    number_products};
+const ProductRule kRule = {Activations::kFloat32, std::vector<Format>(formats().begin(), formats().end()),
+                           lengths, number_products};
 
 Numbers exact_products(const Format& format, const uint8_t* rows, uint64_t n_rows, uint64_t columns,
                        const Numbers& x) {
-  return rule.actual(format, false, rows, n_rows, columns, x, n_rows);
+  return kRule.actual(format, false, rows, n_rows, columns, x, n_rows);
 }
 
 class RowProducts : public OnEveryIsa {};
 
 TEST_P(RowProducts, EqualTheRuleForAnyBlocksAndAnyNumberOfVectors) {
-  expect_the_rule(rule);
+  expect_the_rule(kRule);
 }
 
 TEST_P(RowProducts, AreTheSameForAnySplitAlignmentAndByteOrder) {
-  expect_any_split_alignment_and_byte_order(rule);
+  expect_any_split_alignment_and_byte_order(kRule);
 }
 
 TEST_P(RowProducts, ReadNotAByteTooMuch) {
-  expect_no_byte_too_much(rule);
+  expect_no_byte_too_much(kRule);
 }
 
 TEST_P(RowProducts, OfNothingAreNothing) {
-  expect_nothing_of_nothing(rule);
+  expect_nothing_of_nothing(kRule);
 }
 
 TEST_P(RowProducts, AreNeverMinusZero) {
