@@ -19,11 +19,13 @@ constexpr uint64_t round_up(uint64_t n, uint64_t unit) {
 
 constexpr uint64_t kPartialSums = 16;
 
-/** Columns of a row that are unpacked at a time. Of shorter rows, several are: see rows_at_once. */
-constexpr uint64_t kPart = 512, kMostAtOnce = 2048;
+/** Columns of a row that are unpacked at a time, and those whose scales alone are. Of shorter rows, several
+ * are: see rows_at_once. */
+constexpr uint64_t kPart = 512, kScalesPart = 2048, kMostAtOnce = 2048;
 /** Columns that a tile takes of a row: with 16 rows, what stays in the second-level cache. */
 constexpr uint64_t kSegment = 4096;
-static_assert(kPart % (32 * kPartialSums) == 0 && kSegment % kPart == 0, "parts start with the first sum");
+static_assert(kPart % (32 * kPartialSums) == 0 && kScalesPart % kPart == 0 && kSegment % kScalesPart == 0,
+              "parts start with the first sum");
 
 /** Of rows that are multiplied with a few vectors, one after the other. */
 constexpr uint64_t kCachedBytes = uint64_t{64} << 10;
@@ -142,7 +144,8 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
   affine_ = facts.affine;
   kind_ = facts.kind;
   level_bytes_ = static_cast<uint64_t>(facts.level_bytes);
-  nibbles_ = facts.nibbles;
+  transposes_levels_ = of_format.transpose_levels != nullptr;
+  part_ = transposes_levels_ ? kScalesPart : kPart;
   narrows_ = facts.kind == kernels_.level_tiles.narrow_kind;
   tile_bytes_ = narrows_ ? 1 : level_bytes_;
   const uint64_t row_bytes = columns / format.block_elements * format.block_bytes;
@@ -273,11 +276,13 @@ void IntegerProducts::pack_words(const float* x, float* packed, uint64_t tile, u
   }
 }
 
-/** Unpacks blocks; by way of `rewritten` those that kernels cannot read. */
+/** Unpacks blocks; by way of `rewritten` those that kernels cannot read, where fill has not written them as
+ * they can. */
 void IntegerProducts::unpack(Unpacker unpack, const uint8_t* blocks, uint64_t n_blocks, uint8_t* rewritten,
                              const UnpackedCodes& to) const {
-  if (rewrites_) n_blocks = rewrite_blocks(format_, big_endian_, blocks, n_blocks, rewritten);
-  unpack(rewrites_ ? rewritten : blocks, n_blocks, to);
+  const bool rewrites = rewrites_ && !transposes_levels_;
+  if (rewrites) n_blocks = rewrite_blocks(format_, big_endian_, blocks, n_blocks, rewritten);
+  unpack(rewrites ? rewritten : blocks, n_blocks, to);
 }
 
 void IntegerProducts::multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
@@ -345,8 +350,12 @@ IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
   Cutter cutter(scratch);
   TileMemory memory{};
   // Not a power of two, for rows that are not driven out of the cache by each other.
-  memory.stride = columns_ > kPart ? kPart + 64 : columns_;
-  memory.rows = cut_codes(cutter, n_rows * memory.stride, run_, level_bytes_);
+  memory.stride = columns_ > part_ ? part_ + 64 : columns_;
+  memory.rows = cut_codes(cutter, n_rows * memory.stride, run_, transposes_levels_ ? 0 : level_bytes_);
+  if (transposes_levels_) {
+    const uint64_t n_blocks = std::min(columns_, part_) / format_.block_elements;
+    memory.rows.bytes = cutter.bytes(n_rows * n_blocks * format_.block_bytes);
+  }
   memory.rewritten = cutter.bytes(kMostRewrittenBytes);
   memory.filled.w = cutter.bytes(n_rows * n_columns * tile_bytes_);
   memory.filled.scales = cutter.floats(n_rows * n_runs);
@@ -396,10 +405,6 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
   const LevelTiles& tiles = kernels_.level_tiles;
   const FormatKernels& of_format = kernels_.formats[format_.index];
   const auto n_tile_rows = static_cast<uint64_t>(tiles.rows);
-  // Rows that a tile lacks cannot be read.
-  const bool has_nibbles =
-      tiles.transpose_nibbles != nullptr && of_format.unpack_scales != nullptr && n_rows == n_tile_rows;
-  const Unpacker unpacker = has_nibbles ? of_format.unpack_scales : of_format.unpack;
   const uint64_t stride_runs = runs_in(memory.stride);
   const RunOrder order(runs_in(n_columns));
   const auto rows_from = [&](uint64_t row) {
@@ -416,22 +421,34 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
                              reinterpret_cast<uint8_t*>(to + i * n_tile_rows));
     }
   };
-  for (uint64_t part = 0; part < n_columns; part += kPart) {
-    const uint64_t n = std::min(kPart, n_columns - part), n_runs = runs_in(n), first = runs_in(part);
+  for (uint64_t part = 0; part < n_columns; part += part_) {
+    const uint64_t n = std::min(part_, n_columns - part), n_runs = runs_in(n), first = runs_in(part);
+    const uint64_t n_blocks = n / format_.block_elements;
+    uint64_t stride = row_bytes;
     const uint8_t* blocks = rows + (start + part) / format_.block_elements * format_.block_bytes;
-    if (columns_ <= kPart) {
-      for (uint64_t r = 0, at_once = rows_at_once(columns_); r < n_rows; r += at_once) {
-        unpack(unpacker, rows + r * row_bytes, std::min(at_once, n_rows - r) * row_blocks, memory.rewritten,
-               rows_from(r));
-      }
-    } else {
-      const uint64_t n_blocks = n / format_.block_elements;
+    if (transposes_levels_ && (rewrites_ || n_rows < n_tile_rows)) {
+      const uint64_t n_bytes = n_blocks * format_.block_bytes;
       for (uint64_t r = 0; r < n_rows; ++r) {
-        unpack(unpacker, blocks + r * row_bytes, n_blocks, memory.rewritten, rows_from(r));
+        const uint8_t* const row = blocks + r * row_bytes;
+        uint8_t* const copy = memory.rows.bytes + r * n_bytes;
+        rewrites_ ? void(rewrite_blocks(format_, big_endian_, row, n_blocks, copy))
+                  : void(std::memcpy(copy, row, static_cast<size_t>(n_bytes)));
       }
+      blocks = memory.rows.bytes;
+      stride = n_bytes;
     }
-    if (has_nibbles) {
-      transpose_nibbles(blocks, row_bytes, first, n_runs, levels_of);
+    const uint64_t at_once = columns_ <= part_ ? rows_at_once(columns_) : 1;
+    for (uint64_t r = 0; r < n_rows; r += at_once) {
+      unpack(of_format.unpack, blocks + r * stride, std::min(at_once, n_rows - r) * n_blocks,
+             memory.rewritten, rows_from(r));
+    }
+    if (transposes_levels_) {
+      const uint64_t n_block_runs = runs_in(format_.block_elements);
+      for (uint64_t r = 0; r < n_runs; r += n_block_runs, blocks += format_.block_bytes) {
+        uint8_t* runs[kMostRuns];
+        for (uint64_t i = 0; i < n_block_runs; ++i) runs[i] = levels_of(first + r + i);
+        of_format.transpose_levels(blocks, stride, runs);
+      }
     } else {
       for (uint64_t r = 0; r < n_runs; ++r) {
         transpose(memory.rows.bytes + r * run_ * level_bytes_, memory.stride * level_bytes_,
@@ -440,27 +457,6 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
     }
     transpose_floats(memory.rows.scales, n_runs, to.scales + first * n_tile_rows);
     if (affine_) transpose_floats(memory.rows.minima, n_runs, to.minima + first * n_tile_rows);
-  }
-}
-
-/** The levels of n_runs runs of all rows of a tile, from their blocks: half as many words are transposed. */
-template <class LevelsOf>
-void IntegerProducts::transpose_nibbles(const uint8_t* blocks, uint64_t row_bytes, uint64_t first,
-                                        uint64_t n_runs, LevelsOf levels_of) const {
-  const uint64_t half_bytes = run_ / 2 * static_cast<uint64_t>(kernels_.level_tiles.rows);
-  const uint64_t runs_of_block = format_.block_elements / run_;
-  for (uint64_t block = 0; block < n_runs; block += runs_of_block, blocks += format_.block_bytes) {
-    const uint8_t* nibbles = blocks + nibbles_.first;
-    for (uint64_t r = 0; r < runs_of_block; ++r, nibbles += run_ / 2) {
-      const uint64_t run = first + block + r;
-      uint8_t *low = levels_of(run), *high = low + half_bytes;
-      if (nibbles_.pairs_runs) {
-        const uint64_t half = (r & 1) * half_bytes;
-        low = levels_of(run & ~uint64_t{1}) + half;
-        high = levels_of(run | 1) + half;
-      }
-      kernels_.level_tiles.transpose_nibbles(nibbles, row_bytes, low, high);
-    }
   }
 }
 

@@ -96,9 +96,6 @@ class IntegerProducts {
   TileRows prepared_rows(float* group, uint64_t start) const;
   void fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns,
             const TileMemory& memory, const TileRows& to) const;
-  template <class LevelsOf>
-  void transpose_nibbles(const uint8_t* blocks, uint64_t row_bytes, uint64_t first, uint64_t n_runs,
-                         LevelsOf levels_of) const;
 
   Format format_;
   const KernelTable& kernels_;
@@ -110,8 +107,8 @@ class IntegerProducts {
   bool affine_;
   int bias_, kind_;
   uint64_t level_bytes_, tile_bytes_;  // as they are unpacked, and where a tile takes them
-  bool narrows_;
-  Nibbles nibbles_;
+  bool narrows_, transposes_levels_;
+  uint64_t part_;        // columns of a row that are unpacked at a time
   bool uses_dots_;       // rather than tiles
   bool reads_prepared_;  // which kernels with other tiles cannot
 };

@@ -22,13 +22,9 @@ inline KernelTable amx_table(const AmxTiles& tiles, bool (*is_ready)()) {
   table.isa = "avx512_amx";
   table.base = kAvx512Kernels;
   const LevelTiles& base = table.base->level_tiles;
-  table.level_tiles = {{{}, {tiles.of}},
-                       base.rows,
-                       16,
-                       32,
-                       {base.transpose[0], base.transpose[1], base.transpose[2]},
-                       base.transpose_scales,
-                       base.transpose_nibbles};
+  table.level_tiles = {
+      {{}, {tiles.of}},     base.rows, 16, 32, {base.transpose[0], base.transpose[1], base.transpose[2]},
+      base.transpose_scales};
   table.level_tiles.start = tiles.start;
   table.level_tiles.finish = tiles.finish;
   table.n_wanted = 32;          // a tile takes as long for few vectors

@@ -21,6 +21,7 @@ GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
 #include "dequant/kernels/ternary.h"
 #include "dequant/sinks/code_dot.h"
 #include "dequant/sinks/code_tile.h"
+#include "dequant/sinks/code_transpose.h"
 // clang-format on
 
 namespace gguf {
@@ -47,7 +48,7 @@ void take_code_kernels(FormatKernels& kernels) {
 /** With levels that AVX2 keeps signed, for they are too large for its products. */
 template <class Block>
 void take_unsigned(FormatKernels& kernels) {
-  kernels.unpack = unpack_blocks<Block>;
+  take_unpackers<Block>(kernels);
   kernels.multiply_codes = multiply_codes<Block>;
 }
 
@@ -71,8 +72,7 @@ KernelTable table_of_this_isa() {
                        simd::kByteVectors,
                        base.word_bytes,
                        {base.transpose[0], base.transpose[1], base.transpose[2]},
-                       base.transpose_scales,
-                       base.transpose_nibbles};
+                       base.transpose_scales};
   return table;
 }
 

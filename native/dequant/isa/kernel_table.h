@@ -79,12 +79,6 @@ using SlotPairFinder = void (*)(const float* x, size_t n_pairs, const BinRange& 
 
 // ---- products with vectors of int8: see integer_products.h
 
-/** Where a block has nibbles that are levels, 16 bytes for 32 weights. */
-struct Nibbles {
-  uint64_t first;   // their first byte
-  bool pairs_runs;  // high ones are those of the next run, rather than the last half of their own
-};
-
 /** What a format's kernel hands out as levels in bytes. */
 struct CodeFacts {
   int run;          // weights with one scale: 16 or 32
@@ -93,7 +87,6 @@ struct CodeFacts {
   int stored_bias;  // the same of those that are unpacked
   int kind;         // which of the set's ways to multiply fits them
   int level_bytes;  // of a level, and of a number of a vector, where a tile takes them: 1 or 2
-  Nibbles nibbles;  // of formats that a NibbleTransposer can take from their blocks
 };
 
 /** Memory for levels, CodeFacts::level_bytes each, and the scales and minima of their runs. What is beyond
@@ -163,21 +156,22 @@ struct CodeTileMultipliers {
  * the second of each row ... */
 using RowTransposer = void (*)(const uint8_t* rows, uint64_t stride, uint8_t* to);
 
-/** Of each of LevelTiles::rows rows, 16 bytes of nibbles: the low ones and the high ones, each as a
+/** Of a block of each of LevelTiles::rows rows, `stride` bytes apart, the levels of each run, as a
  * RowTransposer writes them. */
-using NibbleTransposer = void (*)(const uint8_t* rows, uint64_t stride, uint8_t* low, uint8_t* high);
+using LevelTransposer = void (*)(const uint8_t* blocks, uint64_t stride, uint8_t* const* runs);
+/** Of a block, at most. */
+constexpr int kMostRuns = 16;
 
 constexpr int kMaxByteKinds = 5;
 
 /** What multiplies levels with several vectors. A set that is another one with faster products of levels has
  * its own, and says all of it: nothing of this is inherited unseen. */
 struct LevelTiles {
-  CodeTileMultipliers of[2][kMaxByteKinds];      // for runs of 16, and of 32; [CodeFacts::kind]
-  int rows, vectors;                             // of a tile; of vectors, at most
-  uint64_t word_bytes;                           // see CodeTile::x: 4, 8 or 32 (whole runs)
-  RowTransposer transpose[3];                    // 16, 32 and 64 bytes of each row, as the tiles take them
-  RowTransposer transpose_scales;                // four of each row
-  NibbleTransposer transpose_nibbles = nullptr;  // nullptr: rows are unpacked before they are transposed
+  CodeTileMultipliers of[2][kMaxByteKinds];  // for runs of 16, and of 32; [CodeFacts::kind]
+  int rows, vectors;                         // of a tile; of vectors, at most
+  uint64_t word_bytes;                       // see CodeTile::x: 4, 8 or 32 (whole runs)
+  RowTransposer transpose[3];                // 16, 32 and 64 bytes of each row, as the tiles take them
+  RowTransposer transpose_scales;            // four of each row
   // Levels of this kind are unpacked with 16 bits, but a tile takes bytes. Without minima, kNarrowBias is
   // added.
   int narrow_kind = -1;
@@ -198,8 +192,8 @@ struct FormatKernels {
   // nullptr where blocks are numbers:
   CodeMultiplier multiply_codes;  // and where tiles are faster even with one vector
   uint64_t most_dots;             // vectors that are multiplied one after the other, rather than in a tile
-  Unpacker unpack;
-  Unpacker unpack_scales;  // without the levels; where transpose_nibbles takes these
+  Unpacker unpack;                // without the levels, where there is:
+  LevelTransposer transpose_levels;
   CodeFacts (*code_facts)();
 };
 

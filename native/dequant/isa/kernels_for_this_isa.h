@@ -15,6 +15,7 @@
 #include "dequant/sinks/code_dot.h"
 #include "dequant/sinks/code_sink.h"
 #include "dequant/sinks/code_tile.h"
+#include "dequant/sinks/code_transpose.h"
 #include "dequant/sinks/dot_sink.h"
 #include "dequant/sinks/measure.h"
 #include "dequant/sinks/store_sink.h"
@@ -58,8 +59,7 @@ constexpr FormatKernels format_kernels() {
   } else {
     if constexpr (simd::kMultipliesCodesInKernels) kernels.multiply_codes = multiply_codes<Block>;
     kernels.most_dots = most_dots<Block>();
-    kernels.unpack = unpack_blocks<Block>;
-    kernels.unpack_scales = scale_unpacker<Block>();
+    take_unpackers<Block>(kernels);
     kernels.code_facts = find_code_facts<Block>;
   }
   return kernels;
@@ -76,7 +76,6 @@ constexpr LevelTiles level_tiles(std::integer_sequence<int, kKinds...>) {
   tiles.transpose[1] = transpose_rows<8>;
   tiles.transpose[2] = transpose_rows<16>;
   tiles.transpose_scales = transpose_rows<4>;
-  tiles.transpose_nibbles = simd::kTransposeNibbles;
   return tiles;
 }
 

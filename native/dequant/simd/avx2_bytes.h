@@ -556,22 +556,42 @@ GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
   }
 }
 
-/** See NibbleTransposer in kernel_table.h. */
-inline void transpose_nibbles(const uint8_t* rows, uint64_t stride, uint8_t* low, uint8_t* high) {
-  const __m256i mask = _mm256_set1_epi8(15);
-  GGUF_UNROLL
-  for (int k = 0; k < kRowRegisters; ++k) {
-    __m256i words[4];
-    transpose_four(rows + 8 * k * stride, stride, words);
-    GGUF_UNROLL
-    for (int j = 0; j < 4; ++j) {
-      const int at = 32 * (kRowRegisters * j + k);
-      store256(low + at, _mm256_and_si256(words[j], mask));
-      store256(high + at, _mm256_and_si256(_mm256_srli_epi16(words[j], 4), mask));
+/** Two words of four bytes in each of its codes. */
+struct CodeTransposer {
+  static constexpr int kWords = 2, kRegisterBytes = 32;
+  template <class Levels>
+  static constexpr int kHalfBytes = 16 * kRowRegisters * kLanes * kLevelBytes<kByteKind<Levels>>;
+  template <int Bits>
+  using Words = CodesInOrder<Bits>[kWords];
+
+  template <int Bits>
+  static GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, Words<Bits>& words) {
+    __m256i of_rows[4];
+    transpose_four(rows, stride, of_rows);
+    words[0] = {of_rows[0], of_rows[1]};
+    words[1] = {of_rows[2], of_rows[3]};
+  }
+  template <class Levels>
+  static GGUF_INLINE void store_word(uint8_t* to, int i, __m256i codes) {
+    const __m256i levels = levels_of_codes<Levels>(codes).x;
+    if constexpr (kLevelBytes<kByteKind<Levels>> == 1) {
+      store256(to + 32 * kRowRegisters * i, levels);
+    } else {  // the first two bytes of each word, and the last two
+      const auto widened = [=](int64_t first, int64_t second) GGUF_INLINE_LAMBDA {
+        const __m256i tops = _mm256_setr_epi64x(first, second, first, second);
+        return _mm256_srai_epi16(_mm256_shuffle_epi8(levels, tops), 8);
+      };
+      store256(to + 64 * kRowRegisters * i, widened(0x0505040401010000, 0x0d0d0c0c09090808));
+      store256(to + 64 * kRowRegisters * i + 32 * kRowRegisters,
+               widened(0x0707060603030202, 0x0f0f0e0e0b0b0a0a));
     }
   }
-}
-constexpr auto kTransposeNibbles = transpose_nibbles;
+  template <class Levels, int Bits>
+  static GGUF_INLINE void store(uint8_t* to, int i, const CodesInOrder<Bits>& codes) {
+    store_word<Levels>(to, 2 * i, codes.low);
+    store_word<Levels>(to, 2 * i + 1, codes.high);
+  }
+};
 
 }  // namespace simd
 }  // namespace

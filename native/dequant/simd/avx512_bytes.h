@@ -429,22 +429,25 @@ GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
   }
 }
 
-/** See NibbleTransposer in kernel_table.h. */
-inline void transpose_nibbles(const uint8_t* rows, uint64_t stride, uint8_t* low, uint8_t* high) {
-  const __m512i mask = _mm512_set1_epi8(15);
-  GGUF_UNROLL
-  for (int k = 0; k < kRowRegisters; ++k) {
-    __m512i words[4];
-    transpose_four(rows + 16 * k * stride, stride, words);
+struct CodeTransposer {
+  static constexpr int kWords = 4, kRegisterBytes = 64;
+  template <class Levels>
+  static constexpr int kHalfBytes = 16 * kRowRegisters * kLanes;
+  template <int Bits>
+  using Words = CodesInOrder<Bits>[kWords];
+
+  template <int Bits>
+  static GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, Words<Bits>& words) {
+    __m512i of_rows[kWords];
+    transpose_four(rows, stride, of_rows);
     GGUF_UNROLL
-    for (int j = 0; j < 4; ++j) {
-      const int at = 64 * (kRowRegisters * j + k);
-      _mm512_storeu_si512(low + at, _mm512_and_si512(words[j], mask));
-      _mm512_storeu_si512(high + at, _mm512_and_si512(_mm512_srli_epi16(words[j], 4), mask));
-    }
+    for (int i = 0; i < kWords; ++i) words[i] = {of_rows[i]};
   }
-}
-constexpr auto kTransposeNibbles = transpose_nibbles;
+  template <class Levels, int Bits>
+  static GGUF_INLINE void store(uint8_t* to, int i, const CodesInOrder<Bits>& codes) {
+    _mm512_storeu_si512(to + 64 * kRowRegisters * i, levels_of_codes<Levels>(codes.x));
+  }
+};
 
 }  // namespace simd
 }  // namespace

@@ -12,7 +12,7 @@ namespace simd {
 
 constexpr int kByteKinds = 1;
 constexpr bool kMultipliesCodesInKernels = true;
-constexpr std::nullptr_t kTransposeNibbles = nullptr;
+using CodeTransposer = void;
 template <class Levels>
 constexpr int kByteKind = 0;
 /** Linear levels of few bits need not be subtracted from. */

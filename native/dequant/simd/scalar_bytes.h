@@ -10,7 +10,7 @@ namespace simd {
 
 constexpr int kByteKinds = 1;
 constexpr bool kMultipliesCodesInKernels = false;
-constexpr std::nullptr_t kTransposeNibbles = nullptr;
+using CodeTransposer = void;
 template <class Levels>
 constexpr int kByteKind = 0;
 template <class Levels>

@@ -11,7 +11,7 @@ namespace simd {
 
 constexpr int kByteKinds = 2;
 constexpr bool kMultipliesCodesInKernels = true;
-constexpr std::nullptr_t kTransposeNibbles = nullptr;
+using CodeTransposer = void;
 /** 1: levels that have seven bits once kNarrowBias is added. */
 template <class Levels>
 constexpr int kByteKind = least_level<Levels>() >= -kNarrowBias && greatest_level<Levels>() < kNarrowBias;

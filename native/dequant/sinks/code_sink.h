@@ -171,22 +171,10 @@ struct CodeSink : TakesCodes<CodeSink<kScalesOnly>> {
 };
 
 /** An Unpacker of kernel_table.h. */
-template <class Block, bool kScalesOnly = false>
+template <class Block, bool kScalesOnly>
 void unpack_blocks(const uint8_t* src, uint64_t n_blocks, const UnpackedCodes& to) {
   CodeSink<kScalesOnly> sink(to);
   put_blocks(reinterpret_cast<const Block*>(src), n_blocks, sink);
-}
-
-/** Formats that tiles take from their blocks: those of nibbles, 16 bytes for 32 weights, that most models
- * have. */
-template <class Block>
-constexpr bool kHasNibbles = kIsOneOf<Block, BlockQ4_0, BlockQ4_K>;
-
-template <class Block>
-constexpr Unpacker scale_unpacker() {
-  if constexpr (!std::is_null_pointer_v<decltype(simd::kTransposeNibbles)> && kHasNibbles<Block>)
-    return unpack_blocks<Block, true>;
-  return nullptr;
 }
 
 struct CodeFactsSink : TakesCodes<CodeFactsSink> {
@@ -196,8 +184,7 @@ struct CodeFactsSink : TakesCodes<CodeFactsSink> {
   GGUF_INLINE void take(int, const Number&, const simd::Bytes32&) {
     using Levels = typename Number::Levels;
     constexpr int kBias = simd::kByteBias<Levels>, kKind = simd::kByteKind<Levels>;
-    facts = {kRun,  Number::kAffine,          kBias, simd::kSignedTiles ? 0 : kBias,
-             kKind, simd::kLevelBytes<kKind>, {}};
+    facts = {kRun, Number::kAffine, kBias, simd::kSignedTiles ? 0 : kBias, kKind, simd::kLevelBytes<kKind>};
   }
   GGUF_INLINE void next_group(int) {}
   GGUF_INLINE void short_group() {}
@@ -211,9 +198,6 @@ CodeFacts find_code_facts() {
   ahead.read(blocks);
   CodeFactsSink sink;
   dequantize(blocks, ahead, sink);
-  if constexpr (kHasNibbles<Block>) {
-    sink.facts.nibbles = {offsetof(Block, q), std::is_same_v<Block, BlockQ4_K>};
-  }
   return sink.facts;
 }
 
