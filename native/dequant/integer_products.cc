@@ -306,7 +306,8 @@ RoundedVector IntegerProducts::rounded_vector(const float* packed) const {
 /** Rows that stay in the cache are multiplied with one vector after the other. */
 void IntegerProducts::multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
                                     float* y, uint64_t y_stride) const {
-  const CodeMultiplier multiply_codes = kernels_.formats[format_.index].multiply_codes;
+  const FormatKernels& of_format = kernels_.formats[format_.index];
+  const CodeMultiplier multiply_two = columns_ % 256 == 0 ? of_format.multiply_two : nullptr;
   const uint64_t row_blocks = columns_ / format_.block_elements, row_bytes = row_blocks * format_.block_bytes;
   auto* const rewritten = reinterpret_cast<uint8_t*>(scratch);
   const uint64_t n_at_once = rewrites_ ? 1
@@ -315,9 +316,14 @@ void IntegerProducts::multiply_dots(const uint8_t* rows, uint64_t n_rows, const 
   while (n_rows > 0) {
     const uint64_t n = std::min(n_rows, n_at_once);
     if (rewrites_) rewrite_blocks(format_, big_endian_, rows, row_blocks, rewritten);
-    for (uint64_t v = 0; v < n_; ++v) {
-      multiply_codes(rewrites_ ? rewritten : rows, n, columns_, rounded_vector(packed + v * dot_floats()),
-                     y + v * y_stride);
+    for (uint64_t v = 0; v < n_;) {
+      const bool are_two = multiply_two != nullptr && v + 1 < n_;
+      const RoundedVector x[2] = {
+          rounded_vector(packed + v * dot_floats()),
+          are_two ? rounded_vector(packed + (v + 1) * dot_floats()) : RoundedVector{}};
+      (are_two ? multiply_two : of_format.multiply_codes)(rewrites_ ? rewritten : rows, n, columns_, x,
+                                                          y + v * y_stride, y_stride);
+      v += are_two ? 2 : 1;
     }
     rows += n * row_bytes;
     y += n;

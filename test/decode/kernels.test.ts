@@ -74,8 +74,8 @@ describe("the primitives of the README", () => {
     const used = matches(cases.join("\n"), /\b(?:simd::|LOAD_\w+\()(\w+)/g);
     // Of codes and levels, which kernels of all formats compare, and constants that decide about speed alone.
     const codes = /^(Codes|Trits|Values|Scaled|Affine|BookRows|join_rows|load_packed|load_nibble_runs|gather\d+)$/;
-    const digits = /^(shift_halves|load_trits|times3|top_trits|kTransposeNibbles)$/;
-    const speed = /^(kStreams|kMultipliesInKernels|kMultipliesCodesInKernels|kPairRegisters|kTileSums)$/;
+    const digits = /^(shift_halves|load_trits|times3|top_trits|CodeTransposer)$/;
+    const speed = /^(kStreams|kMultipliesInKernels|kMultipliesCodesInKernels|kMultipliesTwo|kPairRegisters|kTileSums)$/;
     const left = primitives.filter(
       (name) => !used.has(name) && !codes.test(name) && !digits.test(name) && !speed.test(name),
     );

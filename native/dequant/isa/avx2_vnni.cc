@@ -49,7 +49,7 @@ void take_code_kernels(FormatKernels& kernels) {
 template <class Block>
 void take_unsigned(FormatKernels& kernels) {
   take_unpackers<Block>(kernels);
-  kernels.multiply_codes = multiply_codes<Block>;
+  take_multipliers<Block>(kernels);
 }
 
 // Called while the addon is loaded, on every machine: so it is outside of the target region.

@@ -117,9 +117,9 @@ struct RoundedVector {
   const float* offsets;        // of affine formats: scale * sum of the codes
   const int32_t* corrections;  // of the others: what the bias has added to sums of products, negated
 };
-/** Multiplies rows with one vector: y[row]. */
+/** Multiplies rows with one vector or two: y[vector * y_stride + row]. Two have a multiple of 256 columns. */
 using CodeMultiplier = void (*)(const uint8_t* rows, uint64_t n_rows, uint64_t columns,
-                                const RoundedVector& x, float* y);
+                                const RoundedVector* x, float* y, uint64_t y_stride);
 
 /** The order in which a tile takes partial sums: so two that are added up follow each other, and then two of
  * these pairs, and so on. A number's bits are those of its position, reversed. */
@@ -191,7 +191,8 @@ struct FormatKernels {
   PairMultiplier multiply_pair;  // nullptr where blocks are no numbers, and where it would not be faster
   // nullptr where blocks are numbers:
   CodeMultiplier multiply_codes;  // and where tiles are faster even with one vector
-  uint64_t most_dots;             // vectors that are multiplied one after the other, rather than in a tile
+  CodeMultiplier multiply_two;    // nullptr: one after the other
+  uint64_t most_dots;             // vectors for which these take less time than a tile
   Unpacker unpack;                // without the levels, where there is:
   LevelTransposer transpose_levels;
   CodeFacts (*code_facts)();

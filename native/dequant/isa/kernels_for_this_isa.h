@@ -57,8 +57,7 @@ constexpr FormatKernels format_kernels() {
   if constexpr (Block::kElements == 1) {
     kernels.multiply_pair = pair_multiplier<Block>();
   } else {
-    if constexpr (simd::kMultipliesCodesInKernels) kernels.multiply_codes = multiply_codes<Block>;
-    kernels.most_dots = most_dots<Block>();
+    take_multipliers<Block>(kernels);
     take_unpackers<Block>(kernels);
     kernels.code_facts = find_code_facts<Block>;
   }

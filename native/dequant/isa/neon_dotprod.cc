@@ -24,7 +24,7 @@ namespace {
 template <class Block>
 constexpr CodeMultiplier code_multiplier() {
   if constexpr (Block::kElements > 1) {
-    return multiply_codes<Block>;
+    return multiply_codes<Block, 1>;
   } else {
     return nullptr;
   }

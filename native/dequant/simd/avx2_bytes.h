@@ -47,6 +47,7 @@ constexpr int kLevelBytes = kKind == 0 ? 2 : 1;
 #endif
 constexpr bool kSignedTiles = false;
 constexpr bool kMultipliesCodesInKernels = true;
+constexpr bool kMultipliesTwo = true;
 constexpr int kRowRegisters = 2;
 constexpr int kByteVectors = 4;
 

@@ -12,6 +12,7 @@ namespace simd {
 
 constexpr int kByteKinds = 1;
 constexpr bool kMultipliesCodesInKernels = true;
+constexpr bool kMultipliesTwo = true;
 template <class Levels>
 constexpr int kByteKind = 0;
 template <class Levels>

@@ -14,7 +14,7 @@ namespace {
 
 /** The 16 partial sums of a row. */
 struct RowSums {
-  simd::Floats8 next{}, other{};  // with runs of 32, every 256 weights are the other half of the sums
+  simd::Floats8 next, other;  // with runs of 32, every 256 weights are the other half of the sums
 
   template <int kRun, bool kAffine>
   GGUF_INLINE void add(const simd::Floats8* terms, const simd::Floats8* offsets) {
@@ -42,8 +42,8 @@ struct Rows {
   uint64_t columns;
   float* y;
   const float* y_end;
-  uint64_t n_left = columns + 256;  // of the row; what is added first are the zeros of CodeDotSink::Pending
-  RowSums sums{};
+  uint64_t n_left;  // of the row; what is added first are the zeros of CodeDotSink::Pending
+  RowSums sums;
 
   /** 8 or 16 of each, of 256 weights. `kSmall`: blocks have less than 256 weights, so rows may end within
    * them. */
@@ -71,7 +71,7 @@ struct Rows {
  private:
   GGUF_INLINE void end_row() {
     if (y < y_end) *y++ = sums.product();  // blocks that complete a group are no row
-    sums = RowSums();
+    sums = RowSums{};
     n_left = columns;
   }
 
@@ -95,13 +95,21 @@ struct Rows {
   }
 };
 
-/** Multiplies blocks with a vector. */
-template <class Block>
-struct CodeDotSink : TakesCodes<CodeDotSink<Block>> {
+/** Multiplies blocks with a few vectors. */
+template <class Block, int kVectors>
+struct CodeDotSink : TakesCodes<CodeDotSink<Block, kVectors>> {
   static constexpr bool kStraight = true;
-  Rows rows;
+  /** Where rows may end within the 256 weights that are added together. */
+  static constexpr bool kSmall = kVectors == 1 && kGroup<Block> > 1;
 
-  GGUF_INLINE CodeDotSink(const RoundedVector& vector, const Rows& first) : rows(first), x_(vector) {}
+  GGUF_INLINE CodeDotSink(const RoundedVector* x, uint64_t columns, float* y, uint64_t n_rows,
+                          uint64_t y_stride) {
+    for_vectors([&](auto v) GGUF_INLINE_LAMBDA {
+      float* const first = y + v * y_stride;
+      x_[v] = x[v];
+      rows_[v] = Rows{columns, first, first + n_rows, columns + 256, {}};
+    });
+  }
 
   template <int kRun, class Number>
   GGUF_INLINE void take(int at, const Number& number, const simd::Bytes32& bytes) {
@@ -111,7 +119,9 @@ struct CodeDotSink : TakesCodes<CodeDotSink<Block>> {
     bytes_[place] = bytes;
     if (place % 4 == 3) {
       const simd::Bytes32* const w = bytes_ + (place - 3);
-      sums[at / 128 % 2] = simd::dot<kRun, kKind>(w[0], w[1], w[2], w[3], columns<kRun>(at - 96));
+      for_vectors([&](auto v) GGUF_INLINE_LAMBDA {
+        sums[v][at / 128 % 2] = simd::dot<kRun, kKind>(w[0], w[1], w[2], w[3], columns<kRun>(v, at - 96));
+      });
     }
     number.note(at / 32 % 8, scales_);
     if (at % 256 == 224) finish<kRun>(at - 224, number, sums);
@@ -120,19 +130,25 @@ struct CodeDotSink : TakesCodes<CodeDotSink<Block>> {
   GGUF_INLINE void put_rows(int at, NumberOf number, const A& a, const B& b) {
     const auto last = number(3);
     using Levels = typename decltype(last)::Levels;
-    take_128(at, last, simd::dot_rows<Levels>(a, b, columns<32>(at)));
+    for_vectors([&](auto v) GGUF_INLINE_LAMBDA {
+      long_runs_[v][at / 128 % 2] = simd::dot_rows<Levels>(a, b, columns<32>(v, at));
+    });
+    if (at % 256 == 128) finish<32>(at - 128, last, long_runs_);
   }
   template <class NumberOf, class A, class B>
   GGUF_INLINE void put_pairs(int at, NumberOf number, const A& a, const B& b) {
     const auto last = number(3);
     using Levels = typename decltype(last)::Levels;
-    take_128(at, last, simd::dot_pairs<Levels>(a, b, columns<32>(at)));
+    for_vectors([&](auto v) GGUF_INLINE_LAMBDA {
+      long_runs_[v][at / 128 % 2] = simd::dot_pairs<Levels>(a, b, columns<32>(v, at));
+    });
+    if (at % 256 == 128) finish<32>(at - 128, last, long_runs_);
   }
 
   /** The vector starts again with every row. */
   GGUF_INLINE void next_group(int n) {
     column_ += static_cast<uint64_t>(n);
-    while (column_ >= rows.columns) column_ -= rows.columns;
+    while (column_ >= rows_[0].columns) column_ -= rows_[0].columns;
   }
   GGUF_INLINE void short_group() {}
 
@@ -143,27 +159,31 @@ struct CodeDotSink : TakesCodes<CodeDotSink<Block>> {
   }
 
  private:
+  /** Calls use(v) for each vector, with constants: arrays whose elements are known stay in registers. */
+  template <class Use>
+  static GGUF_INLINE void for_vectors(Use use) {
+    use_all(use, std::make_integer_sequence<int, kVectors>());
+  }
+  template <class Use, int... kV>
+  static GGUF_INLINE void use_all(Use use, std::integer_sequence<int, kV...>) {
+    (use(std::integral_constant<int, kV>()), ...);
+  }
+
   // What waits until there are more. Most kernels put in ascending order: then four places are enough, which
   // are known even in a loop.
   static constexpr int kPlaces = kPutsInterleaved<Block> ? 8 : 4;
   /** Of 128 weights each. */
   template <int kRun>
-  using Sums = simd::DotSums<kRun>[2];
+  using Sums = simd::DotSums<kRun>[kVectors][2];
   GGUF_INLINE Sums<16>& sums_of(std::integral_constant<int, 16>) { return short_runs_; }
   GGUF_INLINE Sums<32>& sums_of(std::integral_constant<int, 32>) { return long_runs_; }
 
   /** Of the vector, from a weight of the group on. */
   template <int kRun>
-  GGUF_INLINE DotColumns<kRun> columns(int at) const {
-    if constexpr (kRun == 16) return {x_.codes + column_ + at, nullptr};
+  GGUF_INLINE DotColumns<kRun> columns(int v, int at) const {
+    if constexpr (kRun == 16) return {x_[v].codes + column_ + at, nullptr};
     const uint64_t half = column_ / 2;
-    return {x_.codes + half + at / 2, x_.last_halves + half + at / 2};
-  }
-
-  template <class Number>
-  GGUF_INLINE void take_128(int at, const Number& last, const simd::DotSums<32>& sums) {
-    long_runs_[at / 128 % 2] = sums;
-    if (at % 256 == 128) finish<32>(at - 128, last, long_runs_);
+    return {x_[v].codes + half + at / 2, x_[v].last_halves + half + at / 2};
   }
 
   /**
@@ -174,17 +194,17 @@ struct CodeDotSink : TakesCodes<CodeDotSink<Block>> {
   struct Pending {
     static constexpr int kRegisters = 256 / kRun / 8;
     Sums<kRun> sums{};
-    simd::Floats8 scales[kRegisters] = {}, offsets[kRegisters] = {};
+    simd::Floats8 scales[kVectors][kRegisters] = {}, offsets[kVectors][kRegisters] = {};
     uint64_t run = 0;
   };
   GGUF_INLINE Pending<16>& pending_of(std::integral_constant<int, 16>) { return pending_short_; }
   GGUF_INLINE Pending<32>& pending_of(std::integral_constant<int, 32>) { return pending_long_; }
 
   /** The sums of runs. */
-  static GGUF_INLINE void sums_of_runs(const Sums<32>& of_128, simd::Ints8 (&sums)[1]) {
+  static GGUF_INLINE void sums_of_runs(const simd::DotSums<32> (&of_128)[2], simd::Ints8 (&sums)[1]) {
     sums[0] = simd::eight_sums(of_128[0], of_128[1]);
   }
-  static GGUF_INLINE void sums_of_runs(const Sums<16>& of_128, simd::Ints8 (&sums)[2]) {
+  static GGUF_INLINE void sums_of_runs(const simd::DotSums<16> (&of_128)[2], simd::Ints8 (&sums)[2]) {
     simd::sixteen_sums(of_128[0], of_128[1], sums);
   }
 
@@ -192,14 +212,16 @@ struct CodeDotSink : TakesCodes<CodeDotSink<Block>> {
   GGUF_INLINE void add_pending() {
     constexpr int kRegisters = Pending<kRun>::kRegisters;
     const Pending<kRun>& pending = pending_of(std::integral_constant<int, kRun>());
-    simd::Ints8 sums[kRegisters];
-    sums_of_runs(pending.sums, sums);
-    simd::Floats8 terms[kRegisters];
-    for (int i = 0; i < kRegisters; ++i) {
-      if constexpr (kCorrects) sums[i] = simd::add(sums[i], x_.corrections + pending.run + 8 * i);
-      terms[i] = simd::mul(pending.scales[i], simd::to_floats(sums[i]));
-    }
-    rows.template add<kRun, kAffine, (kGroup<Block> > 1)>(terms, pending.offsets);
+    for_vectors([&](auto v) GGUF_INLINE_LAMBDA {
+      simd::Ints8 sums[kRegisters];
+      sums_of_runs(pending.sums[v], sums);
+      simd::Floats8 terms[kRegisters];
+      for (int i = 0; i < kRegisters; ++i) {
+        if constexpr (kCorrects) sums[i] = simd::add(sums[i], x_[v].corrections + pending.run + 8 * i);
+        terms[i] = simd::mul(pending.scales[v][i], simd::to_floats(sums[i]));
+      }
+      rows_[v].template add<kRun, kAffine, kSmall>(terms, pending.offsets[v]);
+    });
   }
 
   template <int kRun>
@@ -218,20 +240,25 @@ struct CodeDotSink : TakesCodes<CodeDotSink<Block>> {
     run_ = kRun;
     affine_ = Number::kAffine;
     Pending<kRun>& pending = pending_of(std::integral_constant<int, kRun>());
-    pending.sums[0] = sums_of_128[0];
-    pending.sums[1] = sums_of_128[1];
+    for_vectors([&](auto v) GGUF_INLINE_LAMBDA {
+      pending.sums[v][0] = sums_of_128[v][0];
+      pending.sums[v][1] = sums_of_128[v][1];
+    });
     pending.run = column_ / kRun + static_cast<uint64_t>(at / kRun);
     for (int i = 0; i < Pending<kRun>::kRegisters; ++i) {
       const int scale = 8 * i - 224 / kRun;
       const uint64_t run = pending.run + static_cast<uint64_t>(8 * i);
-      pending.scales[i] = simd::mul(number.eight(scale, scales_), simd::load_8(x_.scales + run));
-      if constexpr (Number::kAffine) {
-        pending.offsets[i] = simd::mul(number.eight_minima(scale), simd::load_8(x_.offsets + run));
-      }
+      for_vectors([&](auto v) GGUF_INLINE_LAMBDA {
+        pending.scales[v][i] = simd::mul(number.eight(scale, scales_), simd::load_8(x_[v].scales + run));
+        if constexpr (Number::kAffine) {
+          pending.offsets[v][i] = simd::mul(number.eight_minima(scale), simd::load_8(x_[v].offsets + run));
+        }
+      });
     }
   }
 
-  const RoundedVector x_;
+  RoundedVector x_[kVectors];
+  Rows rows_[kVectors];
   uint64_t column_ = 0;  // of the group's first weight
   simd::Bytes32 bytes_[kPlaces];
   Sums<16> short_runs_;
@@ -243,38 +270,53 @@ struct CodeDotSink : TakesCodes<CodeDotSink<Block>> {
   float scales_[8];
 };
 
-/** FormatKernels::most_dots: as many as take less time one after the other, decoded each time, than in a
- * tile, which unpacks and transposes rows. Measured for 1,024 and 4,096 columns on an Emerald Rapids and a
- * Zen 4; WebAssembly in V8 on a Cascade Lake, without and with relaxed instructions. */
+/** FormatKernels::most_dots: as many as take less time one or two at a time, decoded each time, than in a
+ * tile, which transposes rows. Measured for 1,024 and 4,096 columns on a Zen 5; WebAssembly in V8 on a
+ * Cascade Lake, without and with relaxed instructions. */
 template <class Block>
 constexpr uint64_t most_dots() {
   constexpr bool kIsAvx512 = simd::kLanes == 16, kIsX86 = simd::kLanes >= 8,
                  kHasManyKinds = simd::kByteKinds > 1;
   constexpr bool kIsWasm = std::string_view(simd::kName) == "wasm";
-  // In WebAssembly every format; elsewhere weights that are looked up in codebooks, and those of base 3.
+  // In WebAssembly every format; elsewhere those that decode slowly.
   if (kIsWasm || kIsOneOf<Block, BlockIQ1_S, BlockIQ1_M, BlockIQ2_XXS, BlockIQ2_XS, BlockIQ2_S, BlockIQ3_XXS,
                           BlockIQ3_S, BlockTQ1_0>) {
     return 1;
   }
   if (!kIsX86) return 2;
-  if (kIsAvx512) {
-    return kIsOneOf<Block, BlockQ4_0, BlockQ2_K, BlockQ4_K, BlockQ6_K, BlockIQ4_NL, BlockIQ4_XS, BlockTQ2_0>
-               ? 3
-               : 2;
-  }
-  if (kHasManyKinds && kIsOneOf<Block, BlockQ8_0, BlockQ8_1, BlockIQ4_NL>) return 4;
-  if (kHasManyKinds && kIsOneOf<Block, BlockQ4_0, BlockQ2_K, BlockQ4_K, BlockIQ4_XS, BlockTQ2_0>) return 3;
-  if (kIsOneOf<Block, BlockQ5_0, BlockQ2_0>) return 1;
-  return !kHasManyKinds && kIsOneOf<Block, BlockQ5_1, BlockQ1_0> ? 1 : 2;
+  if (kHasManyKinds && kIsOneOf<Block, BlockQ8_0, BlockQ8_1, BlockQ8_K, BlockIQ4_XS>) return 4;
+  if (!kIsAvx512 && kIsOneOf<Block, BlockQ3_K, BlockQ5_0, BlockQ5_1, BlockQ1_0, BlockQ2_0>) return 1;
+  return kIsOneOf<Block, BlockTQ2_0> || (kIsAvx512 && kIsOneOf<Block, BlockQ8_0>) ? 3 : 2;
 }
 
 /** A CodeMultiplier of kernel_table.h. */
-template <class Block>
-void multiply_codes(const uint8_t* rows, uint64_t n_rows, uint64_t columns, const RoundedVector& x,
-                    float* y) {
-  CodeDotSink<Block> sink(x, Rows{columns, y, y + n_rows});
+template <class Block, int kVectors>
+void multiply_codes(const uint8_t* rows, uint64_t n_rows, uint64_t columns, const RoundedVector* x, float* y,
+                    uint64_t y_stride) {
+  CodeDotSink<Block, kVectors> sink(x, columns, y, n_rows, y_stride);
   put_blocks(reinterpret_cast<const Block*>(rows), n_rows * (columns / Block::kElements), sink);
   sink.end();
+}
+
+/** Two vectors at a time, for the formats that most models have: each set would have some KB for every other
+ * one. */
+template <class Block>
+constexpr CodeMultiplier two_multiplier() {
+  if constexpr (simd::kMultipliesTwo &&
+                kIsOneOf<Block, BlockQ4_0, BlockQ8_0, BlockQ4_K, BlockQ5_K, BlockQ6_K, BlockIQ4_XS>) {
+    return multiply_codes<Block, 2>;
+  }
+  return nullptr;
+}
+
+/** How vectors are multiplied one after the other. */
+template <class Block>
+constexpr void take_multipliers(FormatKernels& kernels) {
+  if constexpr (simd::kMultipliesCodesInKernels) {
+    kernels.multiply_codes = multiply_codes<Block, 1>;
+    kernels.multiply_two = two_multiplier<Block>();
+  }
+  kernels.most_dots = most_dots<Block>();
 }
 
 }  // namespace

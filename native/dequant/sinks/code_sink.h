@@ -177,6 +177,12 @@ void unpack_blocks(const uint8_t* src, uint64_t n_blocks, const UnpackedCodes& t
   put_blocks(reinterpret_cast<const Block*>(src), n_blocks, sink);
 }
 
+/** Whether there are formats with minima whose levels are of a kind: CodeFactsSink looks at all. */
+template <int kRun, int kKind>
+constexpr bool kHasMinima =
+    kRun == 16 ? kKind == simd::kByteKind<Unsigned<2>>
+               : kKind == simd::kByteKind<Unsigned<4>> || kKind == simd::kByteKind<Unsigned<5>>;
+
 struct CodeFactsSink : TakesCodes<CodeFactsSink> {
   CodeFacts facts{};
 
@@ -184,6 +190,7 @@ struct CodeFactsSink : TakesCodes<CodeFactsSink> {
   GGUF_INLINE void take(int, const Number&, const simd::Bytes32&) {
     using Levels = typename Number::Levels;
     constexpr int kBias = simd::kByteBias<Levels>, kKind = simd::kByteKind<Levels>;
+    static_assert(!Number::kAffine || kHasMinima<kRun, kKind>, "tiles add them");
     facts = {kRun, Number::kAffine, kBias, simd::kSignedTiles ? 0 : kBias, kKind, simd::kLevelBytes<kKind>};
   }
   GGUF_INLINE void next_group(int) {}

@@ -7,6 +7,7 @@
 
 #include "dequant/isa/kernel_table.h"
 #include "dequant/kernels/kernel.h"
+#include "dequant/sinks/code_sink.h"
 
 namespace gguf {
 namespace {
@@ -119,11 +120,13 @@ GGUF_INLINE void multiply_tile_runs(const CodeTile& t) {
 /** A CodeTileMultiplier of kernel_table.h. */
 template <int kRun, int kKind, int kVectors>
 void multiply_code_tile(const CodeTile& t) {
-  if (t.affine) {
-    multiply_tile_runs<kRun, kKind, kVectors, true>(t);
-  } else {
-    multiply_tile_runs<kRun, kKind, kVectors, false>(t);
+  if constexpr (kHasMinima<kRun, kKind>) {
+    if (t.affine) {
+      multiply_tile_runs<kRun, kKind, kVectors, true>(t);
+      return end_code_tile(t, kVectors);
+    }
   }
+  multiply_tile_runs<kRun, kKind, kVectors, false>(t);
   end_code_tile(t, kVectors);
 }
 
