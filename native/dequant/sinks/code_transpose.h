@@ -49,13 +49,12 @@ struct LevelsOfRows {
   GGUF_INLINE void put_runs(const uint8_t* q) const {
     for (int r = 0; r < kRuns; ++r) put_nibbles<Levels>(q + 16 * r, r, 0, r, 1);
   }
-  template <int kRuns>
   GGUF_INLINE void put_bytes(const uint8_t* q) const {
-    for (int i = 0; i < 2 * kRuns; ++i) {
+    for (int i = 0; i < 2; ++i) {
       for (int k = 0; k < simd::kRowRegisters; ++k) {
         Words<8> words;
         load<8>(q + 16 * i, k, words);
-        store<Signed8>(i / 2, i % 2, k, [&](int w) GGUF_INLINE_LAMBDA { return words[w]; });
+        store<Signed8>(0, i, k, [&](int w) GGUF_INLINE_LAMBDA { return words[w]; });
       }
     }
   }
@@ -92,15 +91,7 @@ GGUF_INLINE void transpose_levels(const BlockMXFP4* b, const LevelsOfRows<T>& to
 }
 template <class T>
 GGUF_INLINE void transpose_levels(const BlockQ8_0* b, const LevelsOfRows<T>& to) {
-  to.template put_bytes<1>(b->q);
-}
-template <class T>
-GGUF_INLINE void transpose_levels(const BlockQ8_1* b, const LevelsOfRows<T>& to) {
-  to.template put_bytes<1>(b->q);
-}
-template <class T>
-GGUF_INLINE void transpose_levels(const BlockQ8_K* b, const LevelsOfRows<T>& to) {
-  to.template put_bytes<8>(b->q);
+  to.put_bytes(b->q);
 }
 
 template <class T>
@@ -152,7 +143,7 @@ GGUF_INLINE void transpose_levels(const BlockQ6_K* b, const LevelsOfRows<T>& to)
 template <class Block, class T>
 constexpr bool kTransposesBlocks =
     !std::is_void_v<T> && kIsOneOf<Block, BlockQ4_0, BlockQ4_1, BlockIQ4_NL, BlockIQ4_XS, BlockMXFP4,
-                                   BlockQ8_0, BlockQ8_1, BlockQ8_K, BlockQ4_K, BlockQ5_K, BlockQ6_K>;
+                                   BlockQ8_0, BlockQ4_K, BlockQ5_K, BlockQ6_K>;
 
 /** A LevelTransposer of kernel_table.h. */
 template <class Block, class T>
