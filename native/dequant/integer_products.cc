@@ -19,13 +19,11 @@ constexpr uint64_t round_up(uint64_t n, uint64_t unit) {
 
 constexpr uint64_t kPartialSums = 16;
 
-/** Columns of a row that are unpacked at a time, and those whose scales alone are. Of shorter rows, several
- * are: see rows_at_once. */
-constexpr uint64_t kPart = 512, kScalesPart = 2048, kMostAtOnce = 2048;
+/** Columns of a row that are unpacked at a time. Of shorter rows, several are: see rows_at_once. */
+constexpr uint64_t kPart = 512, kMostAtOnce = 2048;
 /** Columns that a tile takes of a row: with 16 rows, what stays in the second-level cache. */
 constexpr uint64_t kSegment = 4096;
-static_assert(kPart % (32 * kPartialSums) == 0 && kScalesPart % kPart == 0 && kSegment % kScalesPart == 0,
-              "parts start with the first sum");
+static_assert(kPart % (32 * kPartialSums) == 0 && kSegment % kPart == 0, "parts start with the first sum");
 
 /** Of rows that are multiplied with a few vectors, one after the other. */
 constexpr uint64_t kCachedBytes = uint64_t{64} << 10;
@@ -35,11 +33,11 @@ constexpr uint64_t kGroupNumbers = 512;
 /** No format has more bytes for so many numbers. */
 constexpr uint64_t kMostRewrittenBytes = 2 * kMostAtOnce;
 
-/** Up to kMostAtOnce numbers, in whole groups where that is possible: an unpacker copies a group that is
- * short. */
+/** One, or up to kMostAtOnce numbers, in whole groups where that is possible: an unpacker copies a group that
+ * is short. */
 uint64_t rows_at_once(uint64_t columns) {
   const uint64_t most = kMostAtOnce / columns, unit = kGroupNumbers / std::gcd(columns, kGroupNumbers);
-  return most < unit ? most : most / unit * unit;
+  return most < unit ? std::max<uint64_t>(most, 1) : most / unit * unit;
 }
 
 /** Cuts memory into pieces, each of which starts a cache line. Without memory, it only counts. */
@@ -145,7 +143,7 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
   kind_ = facts.kind;
   level_bytes_ = static_cast<uint64_t>(facts.level_bytes);
   transposes_levels_ = of_format.transpose_levels != nullptr;
-  part_ = transposes_levels_ ? kScalesPart : kPart;
+  part_ = transposes_levels_ ? kSegment : kPart;
   narrows_ = facts.kind == kernels_.level_tiles.narrow_kind;
   tile_bytes_ = narrows_ ? 1 : level_bytes_;
   const uint64_t row_bytes = columns / format.block_elements * format.block_bytes;

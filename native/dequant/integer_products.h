@@ -52,7 +52,7 @@ class IntegerProducts {
                   const KernelTable& kernels, bool prepared = false) noexcept;
 
   uint64_t packed_floats() const noexcept;
-  /** For tiles up to 200 KB, and 1 KB more for each vector if rows are long. Without tiles none, or a row of
+  /** For tiles up to 400 KB, and 1 KB more for each vector if rows are long. Without tiles none, or a row of
    * blocks that are rewritten. */
   uint64_t scratch_floats() const noexcept;
   void pack(const float* x, float* packed, uint64_t part = 0, uint64_t n_parts = 1) const noexcept;

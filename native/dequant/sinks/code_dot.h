@@ -284,9 +284,10 @@ constexpr uint64_t most_dots() {
     return 1;
   }
   if (!kIsX86) return 2;
-  if (kHasManyKinds && kIsOneOf<Block, BlockQ8_0, BlockQ8_1, BlockQ8_K, BlockIQ4_XS>) return 4;
+  if (kHasManyKinds && kIsOneOf<Block, BlockQ8_1, BlockQ8_K, BlockIQ4_XS>) return 4;
+  if ((kHasManyKinds || kIsAvx512) && kIsOneOf<Block, BlockQ8_0>) return 4;
   if (!kIsAvx512 && kIsOneOf<Block, BlockQ3_K, BlockQ5_0, BlockQ5_1, BlockQ1_0, BlockQ2_0>) return 1;
-  return kIsOneOf<Block, BlockTQ2_0> || (kIsAvx512 && kIsOneOf<Block, BlockQ8_0>) ? 3 : 2;
+  return kIsOneOf<Block, BlockTQ2_0> ? 3 : 2;
 }
 
 /** A CodeMultiplier of kernel_table.h. */
