@@ -57,12 +57,6 @@ class Cutter {
   uint64_t used_ = 0;
 };
 
-/** With room for `n` numbers, and for what an unpacker writes beyond. */
-UnpackedCodes cut_codes(Cutter& cutter, uint64_t n, uint64_t run, uint64_t level_bytes) {
-  const uint64_t n_numbers = n + kGroupNumbers, n_runs = n_numbers / run;
-  return {cutter.bytes(n_numbers * level_bytes), cutter.floats(n_runs), cutter.floats(n_runs)};
-}
-
 /** Rounds vectors, a few runs at a time, and calls use(run of 32, rounded). */
 template <class Use>
 void for_each_rounded_run(Rounder round, const float* x, uint64_t columns, Use use) {
@@ -301,7 +295,7 @@ RoundedVector IntegerProducts::rounded_vector(const float* packed) const {
   return {codes, codes + n_columns / 2, scales, addends, reinterpret_cast<const int32_t*>(addends)};
 }
 
-/** Rows that stay in the cache are multiplied with one vector after the other. */
+/** Rows that stay in the cache are multiplied with one or two vectors after the others. */
 void IntegerProducts::multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
                                     float* y, uint64_t y_stride) const {
   const FormatKernels& of_format = kernels_.formats[format_.index];
@@ -355,11 +349,12 @@ IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
   TileMemory memory{};
   // Not a power of two, for rows that are not driven out of the cache by each other.
   memory.stride = columns_ > part_ ? part_ + 64 : columns_;
-  memory.rows = cut_codes(cutter, n_rows * memory.stride, run_, transposes_levels_ ? 0 : level_bytes_);
-  if (transposes_levels_) {
-    const uint64_t n_blocks = std::min(columns_, part_) / format_.block_elements;
-    memory.rows.bytes = cutter.bytes(n_rows * n_blocks * format_.block_bytes);
-  }
+  // With room for what an unpacker writes beyond; without levels, for copied blocks.
+  const uint64_t n_numbers = n_rows * memory.stride + kGroupNumbers;
+  const uint64_t copied_bytes =
+      n_rows * std::min(columns_, part_) / format_.block_elements * format_.block_bytes;
+  memory.rows = {cutter.bytes(transposes_levels_ ? copied_bytes : n_numbers * level_bytes_),
+                 cutter.floats(runs_in(n_numbers)), cutter.floats(runs_in(n_numbers))};
   memory.rewritten = cutter.bytes(kMostRewrittenBytes);
   memory.filled.w = cutter.bytes(n_rows * n_columns * tile_bytes_);
   memory.filled.scales = cutter.floats(n_rows * n_runs);
@@ -435,8 +430,11 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
       for (uint64_t r = 0; r < n_rows; ++r) {
         const uint8_t* const row = blocks + r * row_bytes;
         uint8_t* const copy = memory.rows.bytes + r * n_bytes;
-        rewrites_ ? void(rewrite_blocks(format_, big_endian_, row, n_blocks, copy))
-                  : void(std::memcpy(copy, row, static_cast<size_t>(n_bytes)));
+        if (rewrites_) {
+          rewrite_blocks(format_, big_endian_, row, n_blocks, copy);
+        } else {
+          std::memcpy(copy, row, static_cast<size_t>(n_bytes));
+        }
       }
       blocks = memory.rows.bytes;
       stride = n_bytes;

@@ -92,6 +92,6 @@ try {
 /** A picture of what is in sight. Playwright itself has no WebP, which is a tenth of a PNG here: texts stay sharp at this quality. */
 async function webp(page) {
   const session = await page.context().newCDPSession(page);
-  const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: 10 });
+  const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: 7 });
   return Buffer.from(data, "base64");
 }

@@ -75,7 +75,7 @@ describe("the primitives of the README", () => {
     // Of codes and levels, which kernels of all formats compare, and constants that decide about speed alone.
     const codes = /^(Codes|Trits|Values|Scaled|Affine|BookRows|join_rows|load_packed|load_nibble_runs|gather\d+)$/;
     const digits = /^(shift_halves|load_trits|times3|top_trits|CodeTransposer)$/;
-    const speed = /^(kStreams|kMultipliesInKernels|kMultipliesCodesInKernels|kMultipliesTwo|kPairRegisters|kTileSums)$/;
+    const speed = /^(kStreams|kMultipliesInKernels|kMultipliesCodesInKernels|kPairRegisters|kTileSums)$/;
     const left = primitives.filter(
       (name) => !used.has(name) && !codes.test(name) && !digits.test(name) && !speed.test(name),
     );

@@ -47,7 +47,6 @@ constexpr int kLevelBytes = kKind == 0 ? 2 : 1;
 #endif
 constexpr bool kSignedTiles = false;
 constexpr bool kMultipliesCodesInKernels = true;
-constexpr bool kMultipliesTwo = true;
 constexpr int kRowRegisters = 2;
 constexpr int kByteVectors = 4;
 
@@ -559,9 +558,7 @@ GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
 
 /** Two words of four bytes in each of its codes. */
 struct CodeTransposer {
-  static constexpr int kWords = 2, kRegisterBytes = 32;
-  template <class Levels>
-  static constexpr int kHalfBytes = 16 * kRowRegisters * kLanes * kLevelBytes<kByteKind<Levels>>;
+  static constexpr int kWords = 2;
   template <int Bits>
   using Words = CodesInOrder<Bits>[kWords];
 

@@ -12,7 +12,6 @@ namespace simd {
 
 constexpr int kByteKinds = 1;
 constexpr bool kMultipliesCodesInKernels = true;
-constexpr bool kMultipliesTwo = true;
 template <class Levels>
 constexpr int kByteKind = 0;
 template <class Levels>
@@ -431,9 +430,7 @@ GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
 }
 
 struct CodeTransposer {
-  static constexpr int kWords = 4, kRegisterBytes = 64;
-  template <class Levels>
-  static constexpr int kHalfBytes = 16 * kRowRegisters * kLanes;
+  static constexpr int kWords = 4;
   template <int Bits>
   using Words = CodesInOrder<Bits>[kWords];
 

@@ -12,7 +12,6 @@ namespace simd {
 
 constexpr int kByteKinds = 1;
 constexpr bool kMultipliesCodesInKernels = true;
-constexpr bool kMultipliesTwo = false;
 using CodeTransposer = void;
 template <class Levels>
 constexpr int kByteKind = 0;

@@ -10,7 +10,6 @@ namespace simd {
 
 constexpr int kByteKinds = 1;
 constexpr bool kMultipliesCodesInKernels = false;
-constexpr bool kMultipliesTwo = false;
 using CodeTransposer = void;
 template <class Levels>
 constexpr int kByteKind = 0;

@@ -11,7 +11,6 @@ namespace simd {
 
 constexpr int kByteKinds = 2;
 constexpr bool kMultipliesCodesInKernels = true;
-constexpr bool kMultipliesTwo = false;
 using CodeTransposer = void;
 /** 1: levels that have seven bits once kNarrowBias is added. */
 template <class Levels>

@@ -270,13 +270,15 @@ struct CodeDotSink : TakesCodes<CodeDotSink<Block, kVectors>> {
   float scales_[8];
 };
 
+/** Of the sets that multiply in kernels, NEON has four lanes. */
+constexpr bool kIsX86 = simd::kMultipliesCodesInKernels && simd::kLanes >= 8;
+
 /** FormatKernels::most_dots: as many as take less time one or two at a time, decoded each time, than in a
  * tile, which transposes rows. Measured for 1,024 and 4,096 columns on a Zen 5; WebAssembly in V8 on a
  * Cascade Lake, without and with relaxed instructions. */
 template <class Block>
 constexpr uint64_t most_dots() {
-  constexpr bool kIsAvx512 = simd::kLanes == 16, kIsX86 = simd::kLanes >= 8,
-                 kHasManyKinds = simd::kByteKinds > 1;
+  constexpr bool kIsAvx512 = simd::kLanes == 16, kHasManyKinds = simd::kByteKinds > 1;
   constexpr bool kIsWasm = std::string_view(simd::kName) == "wasm";
   // In WebAssembly every format; elsewhere those that decode slowly.
   if (kIsWasm || kIsOneOf<Block, BlockIQ1_S, BlockIQ1_M, BlockIQ2_XXS, BlockIQ2_XS, BlockIQ2_S, BlockIQ3_XXS,
@@ -303,7 +305,7 @@ void multiply_codes(const uint8_t* rows, uint64_t n_rows, uint64_t columns, cons
  * one. */
 template <class Block>
 constexpr CodeMultiplier two_multiplier() {
-  if constexpr (simd::kMultipliesTwo &&
+  if constexpr (kIsX86 &&
                 kIsOneOf<Block, BlockQ4_0, BlockQ8_0, BlockQ4_K, BlockQ5_K, BlockQ6_K, BlockIQ4_XS>) {
     return multiply_codes<Block, 2>;
   }

@@ -29,7 +29,9 @@ struct LevelsOfRows {
    */
   template <class Levels, class Make>
   GGUF_INLINE void store(int run, int half, int k, Make make) const {
-    uint8_t* const to = runs[run] + half * T::template kHalfBytes<Levels> + k * T::kRegisterBytes;
+    constexpr int kRows = simd::kRowRegisters * simd::kLanes;
+    constexpr int kHalfBytes = 16 * kRows * simd::kLevelBytes<simd::kByteKind<Levels>>;
+    uint8_t* const to = runs[run] + half * kHalfBytes + 4 * simd::kLanes * k;  // words of four bytes
     GGUF_UNROLL
     for (int i = 0; i < T::kWords; ++i) T::template store<Levels>(to, i, make(i));
   }
